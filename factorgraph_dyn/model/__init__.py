@@ -1,0 +1,6 @@
+"""A description becomes a frozen, validated ``Mechanism``; states, GTSAM and orderings are unknown here."""
+
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+
+__all__ = ["Coupling", "Frame", "Joint", "Link", "Loop", "Mechanism"]

@@ -1,0 +1,342 @@
+"""The kinds of joint: how a configuration becomes a pose, and which twists a joint allows.
+
+A kind turns the joint's axes into
+
+    T_frame_child(q)   the pose of the child in the joint frame,
+    S                  the motion subspace (6, k) in the child's frame:  V_relative = S v,
+    dS v               its rate; zero for every kind but the universal joint,
+    q_dot = N(q) v     how the configuration moves,
+
+all on arrays of any scalar type. A loop joint has no q of its own: its subspace follows from the
+relative pose alone, which is why ``subspace`` takes the pose and not q.
+
+Conventions: spherical v is the body angular velocity; planar q = (x, y, angle) with v = (v_x, v_y,
+omega) in the child's axes; universal turns first about ``axes[0]``, fixed in the parent, then about
+``axes[1]``, fixed in the child; floating q = (position, quaternion), v = the body twist [omega; v].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from factorgraph_dyn import spatial
+from factorgraph_dyn.spatial import Array, Floats
+
+ANGLE_RANGE = np.pi  # half-width of the range random angles are drawn from, rad
+LENGTH_RANGE = 1.0  # half-width of the range random lengths are drawn from, m
+
+
+@dataclass(frozen=True)
+class JointKind:
+    """What all joints of one kind share. ``nq`` and ``nv`` count coordinates and velocities."""
+
+    name: str
+    nq: int
+    nv: int
+
+    def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
+        """The pose T_frame_child of the child in the joint frame, shape (4, 4)."""
+        raise NotImplementedError
+
+    def subspace(self, axes: Floats, pitch: float, T_frame_child: Array) -> Array:
+        """The motion subspace S in the child's frame, shape (6, nv)."""
+        raise NotImplementedError
+
+    def subspace_rate(self, S: Array, v: Array) -> Array | None:
+        """The product dS/dt v, shape (6,), or None where S is constant."""
+        return None
+
+    def rate(self, q: Array, v: Array) -> Array:
+        """The rate q_dot that belongs to the joint velocity v, shape (nq,)."""
+        return v
+
+    def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
+        """The q whose pose is nearest to T_frame_child, shape (nq,)."""
+        raise NotImplementedError
+
+    def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
+        """The configuration reached from q by the constant velocity ``way`` in unit time, shape (nq,)."""
+        return q + way
+
+    def normalise(self, q: Floats) -> Floats:
+        """The same configuration with unit quaternions, shape (nq,)."""
+        return q
+
+    def neutral(self) -> Floats:
+        """The configuration whose pose is the identity, shape (nq,)."""
+        return np.zeros(self.nq)
+
+    def random(self, rng: np.random.Generator) -> Floats:
+        """A random configuration, shape (nq,)."""
+        return rng.uniform(-ANGLE_RANGE, ANGLE_RANGE, self.nq)
+
+
+class Fixed(JointKind):
+    """No freedom."""
+
+    def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
+        """The identity."""
+        return np.eye(4)
+
+    def subspace(self, axes: Floats, pitch: float, T_frame_child: Array) -> Array:
+        """No columns."""
+        return np.zeros((6, 0))
+
+    def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
+        """No coordinates."""
+        return np.zeros(0)
+
+
+class Turning(JointKind):
+    """Revolute and continuous joints."""
+
+    def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
+        """A rotation about the axis."""
+        return spatial.pose(spatial.rotation_about(axes[0], q[0]), np.zeros(3))
+
+    def subspace(self, axes: Floats, pitch: float, T_frame_child: Array) -> Array:
+        """The axis, as an angular velocity."""
+        return np.concatenate([axes[0], np.zeros(3)])[:, None]
+
+    def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
+        """The turn about the axis."""
+        return np.array([turn_about(axes[0], T_frame_child[:3, :3])])
+
+
+class Sliding(JointKind):
+    """Prismatic joints."""
+
+    def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
+        """A translation along the axis."""
+        return spatial.pose(np.eye(3), axes[0] * q[0])
+
+    def subspace(self, axes: Floats, pitch: float, T_frame_child: Array) -> Array:
+        """The axis, as a linear velocity."""
+        return np.concatenate([np.zeros(3), axes[0]])[:, None]
+
+    def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
+        """The way along the axis."""
+        return np.array([axes[0] @ T_frame_child[:3, 3]])
+
+    def random(self, rng: np.random.Generator) -> Floats:
+        """A random length."""
+        return rng.uniform(-LENGTH_RANGE, LENGTH_RANGE, 1)
+
+
+class Helical(JointKind):
+    """A screw: ``pitch`` metres along the axis for every radian about it."""
+
+    def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
+        """A rotation about and a translation along the axis."""
+        return spatial.pose(spatial.rotation_about(axes[0], q[0]), axes[0] * pitch * q[0])
+
+    def subspace(self, axes: Floats, pitch: float, T_frame_child: Array) -> Array:
+        """The screw axis."""
+        return np.concatenate([axes[0], pitch * axes[0]])[:, None]
+
+    def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
+        """The turn about the axis; whole turns are told from the way along it."""
+        turn = turn_about(axes[0], T_frame_child[:3, :3])
+        if pitch:
+            way = float(axes[0] @ T_frame_child[:3, 3])
+            turn += 2 * np.pi * round((way / pitch - turn) / (2 * np.pi))
+        return np.array([turn])
+
+
+class Universal(JointKind):
+    """Two crossing axes: the first fixed in the parent, the second in the child."""
+
+    def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
+        """Two rotations, one after the other."""
+        R = spatial.rotation_about(axes[0], q[0]) @ spatial.rotation_about(axes[1], q[1])
+        return spatial.pose(R, np.zeros(3))
+
+    def subspace(self, axes: Floats, pitch: float, T_frame_child: Array) -> Array:
+        """Both axes as the child sees them."""
+        first = T_frame_child[:3, :3].T @ axes[0]
+        S = np.zeros((6, 2), dtype=first.dtype)
+        S[:3, 0] = first
+        S[:3, 1] = axes[1]
+        return S
+
+    def subspace_rate(self, S: Array, v: Array) -> Array | None:
+        """The first axis turns backwards about the second, as the child sees it."""
+        # d(R^T s_1)/dt = (R^T s_1) x omega_relative = (S_1 x S_2) v_2
+        rate = np.zeros(6, dtype=np.result_type(S, v))
+        rate[:3] = np.cross(S[:3, 0], S[:3, 1]) * (v[0] * v[1])
+        return rate
+
+    def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
+        """The two turns; crossing axes that are not perpendicular are allowed."""
+        R = T_frame_child[:3, :3]
+        # R s_2 = R_1 s_2 tells the first turn; what is left is the second.
+        first = turn_between(axes[0], axes[1], R @ axes[1])
+        second = turn_about(axes[1], spatial.rotation_about(axes[0], first).T @ R)
+        return np.array([first, second])
+
+
+class Spherical(JointKind):
+    """A ball joint."""
+
+    def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
+        """The rotation of the quaternion."""
+        return spatial.pose(spatial.rotation_of_quaternion(q), np.zeros(3))
+
+    def subspace(self, axes: Floats, pitch: float, T_frame_child: Array) -> Array:
+        """All angular velocities."""
+        return np.eye(6)[:, :3]
+
+    def rate(self, q: Array, v: Array) -> Array:
+        """The quaternion's rate."""
+        return quaternion_rate(q, v)
+
+    def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
+        """The quaternion."""
+        return spatial.quaternion_of_rotation(T_frame_child[:3, :3])
+
+    def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
+        """The quaternion turned by a body rotation vector."""
+        turn = spatial.exponential(np.concatenate([way, np.zeros(3)]))[:3, :3]
+        return self.normalise(spatial.quaternion_product(q, spatial.quaternion_of_rotation(turn)))
+
+    def normalise(self, q: Floats) -> Floats:
+        """The unit quaternion."""
+        return q / np.linalg.norm(q)
+
+    def neutral(self) -> Floats:
+        """No rotation."""
+        return np.array([0.0, 0.0, 0.0, 1.0])
+
+    def random(self, rng: np.random.Generator) -> Floats:
+        """A uniformly random rotation."""
+        return self.normalise(rng.normal(size=4))
+
+
+class Planar(JointKind):
+    """Sliding in the plane normal to the axis and turning about it."""
+
+    def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
+        """A translation in the plane, then a rotation about its normal."""
+        x, y = spatial.perpendicular_axes(axes[0])
+        return spatial.pose(spatial.rotation_about(axes[0], q[2]), x * q[0] + y * q[1])
+
+    def subspace(self, axes: Floats, pitch: float, T_frame_child: Array) -> Array:
+        """Two linear velocities in the plane and the angular one about its normal."""
+        S = np.zeros((6, 3))
+        S[3:, 0], S[3:, 1] = spatial.perpendicular_axes(axes[0])
+        S[:3, 2] = axes[0]
+        return S
+
+    def rate(self, q: Array, v: Array) -> Array:
+        """The velocity in the joint frame's axes."""
+        c, s = np.cos(q[2]), np.sin(q[2])
+        return np.array([c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]])
+
+    def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
+        """The position in the plane and the turn."""
+        x, y = spatial.perpendicular_axes(axes[0])
+        p = T_frame_child[:3, 3]
+        return np.array([x @ p, y @ p, turn_about(axes[0], T_frame_child[:3, :3])])
+
+    def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
+        """The end of the circular arc that a constant body velocity draws."""
+        moving = self.pose(axes, 0.0, q) @ spatial.exponential(self.subspace(axes, 0.0, np.eye(4)) @ way)
+        arrived = self.coordinates(axes, 0.0, moving)
+        return np.array([arrived[0], arrived[1], q[2] + way[2]])  # the angle keeps its turns
+
+    def random(self, rng: np.random.Generator) -> Floats:
+        """A random position and angle."""
+        return rng.uniform(-1.0, 1.0, 3) * [LENGTH_RANGE, LENGTH_RANGE, ANGLE_RANGE]
+
+
+class Floating(JointKind):
+    """All six freedoms."""
+
+    def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
+        """The position and the quaternion's rotation."""
+        return spatial.pose(spatial.rotation_of_quaternion(q[3:]), q[:3])
+
+    def subspace(self, axes: Floats, pitch: float, T_frame_child: Array) -> Array:
+        """All twists."""
+        return np.eye(6)
+
+    def rate(self, q: Array, v: Array) -> Array:
+        """The position's rate in the joint frame's axes, and the quaternion's."""
+        linear = spatial.rotation_of_quaternion(q[3:]) @ v[3:]
+        return np.concatenate([linear, quaternion_rate(q[3:], v[:3])])
+
+    def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
+        """The position and the quaternion."""
+        quaternion = spatial.quaternion_of_rotation(T_frame_child[:3, :3])
+        return np.concatenate([T_frame_child[:3, 3], quaternion])
+
+    def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
+        """The pose moved by a body twist."""
+        step = spatial.exponential(way)
+        quaternion = spatial.quaternion_product(q[3:], spatial.quaternion_of_rotation(step[:3, :3]))
+        position = q[:3] + spatial.rotation_of_quaternion(q[3:]) @ step[:3, 3]
+        return self.normalise(np.concatenate([position, quaternion]))
+
+    def normalise(self, q: Floats) -> Floats:
+        """The same pose with a unit quaternion."""
+        return np.concatenate([q[:3], q[3:] / np.linalg.norm(q[3:])])
+
+    def neutral(self) -> Floats:
+        """The identity."""
+        return np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+
+    def random(self, rng: np.random.Generator) -> Floats:
+        """A random position and rotation."""
+        position = rng.uniform(-LENGTH_RANGE, LENGTH_RANGE, 3)
+        return self.normalise(np.concatenate([position, rng.normal(size=4)]))
+
+
+def quaternion_rate(q: Array, omega: Array) -> Array:
+    """The rate of a quaternion x, y, z, w under a body angular velocity, shape (4,)."""
+    return 0.5 * spatial.quaternion_product(q, np.append(omega, 0.0 * q[3]))
+
+
+def turn_about(axis: Floats, R: Floats) -> float:
+    """The angle about a unit axis of the rotation that is nearest to R, in (-pi, pi]."""
+    # tr([axis]^T R) = 2 sin for a pure turn; the trace part along the plane gives 2 cos.
+    sine = axis @ np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    cosine = np.trace(R) - axis @ R @ axis
+    return float(np.arctan2(sine, cosine))
+
+
+def turn_between(axis: Floats, start: Floats, end: Floats) -> float:
+    """The angle about a unit axis that brings one direction nearest to another."""
+    return float(np.arctan2(axis @ np.cross(start, end), start @ end - (axis @ start) * (axis @ end)))
+
+
+KINDS: dict[str, JointKind] = {
+    kind.name: kind
+    for kind in (
+        Fixed("fixed", 0, 0),
+        Turning("revolute", 1, 1),
+        Turning("continuous", 1, 1),
+        Sliding("prismatic", 1, 1),
+        Helical("helical", 1, 1),
+        Universal("universal", 2, 2),
+        Spherical("spherical", 4, 3),
+        Planar("planar", 3, 3),
+        Floating("floating", 7, 6),
+    )
+}
+
+
+def axes_of(kind: str, axis: Any) -> Floats:
+    """The unit axes of a joint as rows, from the one or two axes its description gives.
+
+    A universal joint given by one axis gets the second one perpendicular to it.
+    """
+    rows = np.atleast_2d(np.asarray(axis, dtype=np.float64))
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    # Dividing an axis that is already a unit one would blur its last digit.
+    unit = np.where(np.abs(np.linalg.norm(rows, axis=1, keepdims=True) - 1) < 1e-15, rows, unit)
+    if kind == "universal" and len(unit) == 1:
+        return np.vstack([unit, spatial.perpendicular_axes(unit[0])[0]])
+    return unit

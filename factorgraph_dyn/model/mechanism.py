@@ -1,0 +1,285 @@
+"""The mechanism: a validated, frozen tree of links and joints, with loops, couplings and frames.
+
+Joint quantities q, v, a, tau follow ``joint_names``, the movable joints of the tree in the order of
+their description; ``q_slice`` and ``v_slice`` say where each one lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn.errors import InputError, ModelError, check_name
+from factorgraph_dyn.model import closure, inertia_checks
+from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model.topology import Topology, find_topology
+from factorgraph_dyn.spatial import Floats
+
+QUATERNION_TOLERANCE = 1e-6  # how far a quaternion's length may be from one
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """Links joined to a tree by joints, with loops and couplings; never changes.
+
+    The one link that is no joint's child is the base, fixed in the world; a floating base is a
+    floating joint to it.
+
+    Args:
+        name: The mechanism's name.
+        links: The links, base included.
+        joints: The joints of the tree.
+        loops: Joints that close loops.
+        couplings: Gears and mimic joints.
+        gravity: In the world's (the base's) axes, m/s^2, shape (3,).
+        frames: Named places on links.
+        notes: Warnings found by whoever made the description, such as a file's reader.
+        strict: Make inertias that no body can have an error instead of a warning.
+
+    Raises:
+        ModelError: The parts do not make a mechanism.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    loops: tuple[Loop, ...] = ()
+    couplings: tuple[Coupling, ...] = ()
+    gravity: npt.ArrayLike = (0.0, 0.0, -9.81)
+    frames: tuple[Frame, ...] = ()
+    notes: tuple[str, ...] = ()
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        for field in ("links", "joints", "loops", "couplings", "frames", "notes"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
+        gravity = np.array(self.gravity, dtype=np.float64)
+        if gravity.shape != (3,) or not np.isfinite(gravity).all():
+            raise ModelError(f"The gravity of mechanism {self.name!r} is {self.gravity!r}; give 3 numbers.")
+        gravity.setflags(write=False)
+        object.__setattr__(self, "gravity", gravity)
+        self._check_cross_references()
+        _ = self.topology  # a bad tree must not be constructed
+        if self.strict and (found := inertia_checks.impossible_inertias(self.links)):
+            raise ModelError(" ".join(found))
+
+    # ---- names and sizes
+
+    @cached_property
+    def topology(self) -> Topology:
+        """Who is whose parent, and the order from the base to the tips."""
+        return find_topology(self.name, self.links, self.joints)
+
+    @cached_property
+    def movable_joints(self) -> tuple[Joint, ...]:
+        """The joints that are not fixed, as described."""
+        return tuple(joint for joint in self.joints if joint.nv)
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the movable joints of the tree: the order of q, v, a and tau."""
+        return tuple(joint.name for joint in self.movable_joints)
+
+    @cached_property
+    def link_names(self) -> tuple[str, ...]:
+        """Names of all links, the base included."""
+        return tuple(link.name for link in self.links)
+
+    @property
+    def base(self) -> str:
+        """Name of the link that is fixed in the world."""
+        return self.topology.base
+
+    @cached_property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return sum(joint.nq for joint in self.joints)
+
+    @cached_property
+    def nv(self) -> int:
+        """Number of velocities."""
+        return sum(joint.nv for joint in self.joints)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the description but used as written."""
+        return self.notes + tuple(inertia_checks.impossible_inertias(self.links))
+
+    @cached_property
+    def link_by_name(self) -> Mapping[str, Link]:
+        """Every link by its name."""
+        return {link.name: link for link in self.links}
+
+    @cached_property
+    def joint_by_name(self) -> Mapping[str, Joint]:
+        """Every joint of the tree by its name."""
+        return {joint.name: joint for joint in self.joints}
+
+    @cached_property
+    def q_slices(self) -> Mapping[str, slice]:
+        """Where each joint's coordinates lie in q."""
+        return _consecutive((joint.name, joint.nq) for joint in self.joints)
+
+    @cached_property
+    def v_slices(self) -> Mapping[str, slice]:
+        """Where each joint's entries lie in v, a and tau."""
+        return _consecutive((joint.name, joint.nv) for joint in self.joints)
+
+    def q_slice(self, joint_name: str) -> slice:
+        """Where a joint's coordinates lie in q."""
+        self.check_joint(joint_name)
+        return self.q_slices[joint_name]
+
+    def v_slice(self, joint_name: str) -> slice:
+        """Where a joint's entries lie in v, a and tau."""
+        self.check_joint(joint_name)
+        return self.v_slices[joint_name]
+
+    def check_joint(self, name: str) -> None:
+        """Raise an InputError that lists the joints unless there is one of this name."""
+        if name not in self.joint_by_name:
+            check_name(name, self.joint_names, "joint", f"mechanism {self.name!r}", InputError)
+
+    def check_link(self, name: str) -> None:
+        """Raise an InputError that lists the links unless there is one of this name."""
+        if name not in self.link_by_name:
+            check_name(name, self.link_names, "link", f"mechanism {self.name!r}", InputError)
+
+    # ---- states
+
+    def neutral(self) -> Floats:
+        """The configuration of all-zero angles and identity rotations, closed, shape (nq,)."""
+        q = np.concatenate([np.zeros(0), *(joint.type.neutral() for joint in self.joints)])
+        if not self.is_closed_kind or closure.is_closed(self, q):
+            return q
+        return closure.close(self, q)
+
+    def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[Floats, Floats]:
+        """A random state (q, v) within finite limits, closed where there are loops or couplings."""
+        generator = np.random.default_rng(rng)
+        if self.is_closed_kind:
+            return closure.random_closed_state(self, generator)
+        return self.random_configuration(generator), generator.normal(size=self.nv)
+
+    def random_configuration(self, rng: np.random.Generator) -> Floats:
+        """Random coordinates within finite limits, whether loops close or not, shape (nq,)."""
+        return np.concatenate([np.zeros(0), *(_random_coordinates(j, rng) for j in self.joints)])
+
+    def check_q(self, q: npt.ArrayLike) -> Floats:
+        """q as a finite float array of shape (nq,) with unit quaternions, or an InputError."""
+        array = self._check_vector(q, self.nq, "q")
+        for joint in self.movable_joints:
+            if joint.nq != joint.nv:
+                part = array[self.q_slices[joint.name]]
+                length = float(np.linalg.norm(part[-4:]))
+                if abs(length - 1.0) > QUATERNION_TOLERANCE:
+                    raise InputError(
+                        f"The quaternion (x, y, z, w) of joint {joint.name!r} has length {length:g}; "
+                        "it must be 1. Divide it by its length, or start from mechanism.neutral()."
+                    )
+        return array
+
+    def check_v(self, values: npt.ArrayLike, what: str = "v") -> Floats:
+        """A joint vector as a finite float array of shape (nv,), or an InputError."""
+        return self._check_vector(values, self.nv, what)
+
+    # ---- closure
+
+    @property
+    def is_closed_kind(self) -> bool:
+        """Whether there are loops or couplings that q and v must satisfy."""
+        return bool(self.loops or self.couplings)
+
+    def close(self, q: npt.ArrayLike, *, hold: Iterable[str] = ()) -> Floats:
+        """The configuration nearest to q that closes all loops and couplings, shape (nq,).
+
+        Args:
+            q: Where to start; the assembly mode nearest to it is kept, shape (nq,).
+            hold: Names of joints that must not move.
+
+        Raises:
+            ClosureError: The loops cannot be closed from here; says how far it got.
+        """
+        return closure.close(self, self.check_q(q), tuple(hold))
+
+    def complete_velocity(self, q: npt.ArrayLike, v: npt.ArrayLike, given: Iterable[str]) -> Floats:
+        """The joint velocities that closure demands when the given joints move as in v, shape (nv,)."""
+        names = tuple(given)
+        return closure.complete_velocity(self, self.check_q(q), self.check_v(v), names)
+
+    def closure_error(self, q: npt.ArrayLike, v: npt.ArrayLike | None = None) -> float:
+        """How far the state is from closing all loops and couplings (m, rad; with v, also per s)."""
+        speeds = None if v is None else self.check_v(v)
+        return closure.closure_error(self, self.check_q(q), speeds)
+
+    # ---- checks
+
+    def _check_vector(self, values: npt.ArrayLike, size: int, what: str) -> Floats:
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{what} is {values!r}; it must be {size} numbers.") from None
+        if array.shape != (size,):
+            raise InputError(
+                f"{what} has shape {array.shape}; mechanism {self.name!r} needs ({size},), in the order "
+                f"of its joints: {', '.join(self.joint_names)}."
+            )
+        if not np.isfinite(array).all():
+            slices = self.q_slices if what == "q" else self.v_slices
+            bad = [n for n in self.joint_names if not np.isfinite(array[slices[n]]).all()]
+            raise InputError(f"{what} is not finite at joints {', '.join(bad)}; give numbers there.")
+        return array
+
+    def _check_cross_references(self) -> None:
+        where = f"mechanism {self.name!r}"
+        for noun, names in (
+            ("link", [link.name for link in self.links]),
+            (
+                "joint, loop or coupling",
+                [j.name for j in self.joints]
+                + [x.name for x in self.loops]
+                + [c.name for c in self.couplings],
+            ),
+            ("frame", [frame.name for frame in self.frames]),
+        ):
+            if repeated := sorted({name for name in names if names.count(name) > 1}):
+                raise ModelError(f"The {noun} name {repeated[0]!r} occurs twice in {where}; rename one.")
+        links = [link.name for link in self.links]
+        for loop in self.loops:
+            for end in (loop.predecessor, loop.successor):
+                check_name(end, links, "link", f"{where}, though loop {loop.name!r} ends there", ModelError)
+        for frame in self.frames:
+            check_name(
+                frame.link, links, "link", f"{where}, though frame {frame.name!r} is on it", ModelError
+            )
+        single = [joint.name for joint in self.joints if joint.nv == 1]
+        for coupling in self.couplings:
+            for end in (coupling.joint, coupling.source):
+                check_name(
+                    end,
+                    single,
+                    "joint",
+                    f"{where} with one freedom, though coupling {coupling.name!r} uses it",
+                    ModelError,
+                )
+
+
+def _consecutive(sizes: Iterable[tuple[str, int]]) -> dict[str, slice]:
+    slices, start = {}, 0
+    for name, size in sizes:
+        slices[name] = slice(start, start + size)
+        start += size
+    return slices
+
+
+def _random_coordinates(joint: Joint, rng: np.random.Generator) -> Floats:
+    q = joint.type.random(rng)
+    if joint.limits is not None and joint.nq == 1:
+        lower, upper = joint.limits
+        if np.isfinite(upper - lower) and upper > lower:
+            return np.array([rng.uniform(lower, upper)])
+    return q

@@ -1,0 +1,304 @@
+"""The parts a mechanism is made of: links, joints, loops, couplings and named frames.
+
+Each part is frozen and checks what can be checked on its own; what concerns several parts (names,
+the tree) is checked by ``Mechanism``. Units are SI: kg, m, rad, s, N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn import spatial
+from factorgraph_dyn.errors import ModelError, check_name
+from factorgraph_dyn.model.joint_kinds import KINDS, JointKind, axes_of
+from factorgraph_dyn.spatial import Floats
+
+ROTATION_TOLERANCE = 1e-6  # how far a placement's rotation may be from orthogonal
+SYMMETRY_TOLERANCE = 1e-9  # how far an inertia may be from symmetric, relative to its size
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A rigid body.
+
+    Args:
+        name: The link's name.
+        mass: kg.
+        com: Centre of mass in the link's frame, m, shape (3,).
+        inertia: Rotational inertia about the com, in the link's axes, kg m^2, shape (3, 3).
+    """
+
+    name: str
+    mass: float = 0.0
+    com: npt.ArrayLike = (0.0, 0.0, 0.0)
+    inertia: npt.ArrayLike = field(default_factory=lambda: np.zeros((3, 3)))
+
+    def __post_init__(self) -> None:
+        where = f"link {self.name!r}"
+        mass = _number(self.mass, f"The mass of {where}")
+        if mass < 0:
+            raise ModelError(f"The mass of {where} is {mass:g} kg; a mass cannot be negative.")
+        inertia = _array(self.inertia, (3, 3), f"The inertia of {where}")
+        asymmetry = np.abs(inertia - inertia.T).max()
+        if asymmetry > SYMMETRY_TOLERANCE * max(np.abs(inertia).max(), 1e-300):
+            raise ModelError(
+                f"The inertia of {where} is not symmetric: entries differ by {asymmetry:g} kg m^2. "
+                "Give the full symmetric 3x3 matrix."
+            )
+        _freeze(self, mass=mass, com=_array(self.com, (3,), f"The com of {where}"), inertia=inertia)
+
+    @cached_property
+    def spatial_inertia(self) -> Floats:
+        """The spatial inertia G about the link frame's origin, shape (6, 6)."""
+        return spatial.spatial_inertia(self.mass, np.asarray(self.com), np.asarray(self.inertia))
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A joint of the tree, from a parent link to a child link.
+
+    The child's link frame is the joint's moving frame.
+
+    Args:
+        name: The joint's name.
+        kind: One of fixed, revolute, continuous, prismatic, helical, universal, spherical, planar, floating.
+        parent: Name of the link nearer to the base.
+        child: Name of the link the joint moves.
+        placement: Pose of the joint frame in the parent link, shape (4, 4).
+        axis: The axis in the joint frame, shape (3,); of a planar joint the plane's normal; of a
+            universal joint one axis or both, shape (2, 3).
+        pitch: Metres for every radian of a helical joint.
+        armature: Reflected rotor inertia, kg m^2 or kg; a number, or one for every freedom.
+        damping: Viscous damping, N m s/rad or N s/m.
+        friction: Coulomb friction, N m or N, opposing the sign of the velocity.
+        stiffness: Spring stiffness, N m/rad or N/m.
+        rest: Where the spring is at rest, rad or m.
+        limits: (lower, upper) bounds of the coordinate, or None.
+        actuated: Whether a motor drives the joint.
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    placement: npt.ArrayLike = field(default_factory=lambda: np.eye(4))
+    axis: npt.ArrayLike = (0.0, 0.0, 1.0)
+    pitch: float = 0.0
+    armature: npt.ArrayLike = 0.0
+    damping: npt.ArrayLike = 0.0
+    friction: npt.ArrayLike = 0.0
+    stiffness: npt.ArrayLike = 0.0
+    rest: npt.ArrayLike = 0.0
+    limits: Sequence[float] | None = None
+    actuated: bool = True
+
+    def __post_init__(self) -> None:
+        where = f"joint {self.name!r}"
+        check_name(self.kind, KINDS, "joint kind", f"the kinds {where} may have", ModelError)
+        if self.parent == self.child:
+            raise ModelError(f"Joint {self.name!r} has link {self.parent!r} as parent and child.")
+        effects = {
+            name: _per_freedom(getattr(self, name), self.nv, f"The {name} of {where}")
+            for name in ("armature", "damping", "friction", "stiffness", "rest")
+        }
+        for name in ("armature", "damping", "friction", "stiffness"):
+            if (effects[name] < 0).any():
+                raise ModelError(f"The {name} of {where} is negative: {effects[name].min():g}.")
+        if effects["stiffness"].any() and self.nq != self.nv:
+            raise ModelError(
+                f"Joint {self.name!r} is {self.kind} and has stiffness; springs act on joints whose "
+                "coordinates are plain numbers. Set stiffness=0 or use other joints."
+            )
+        _freeze(
+            self,
+            placement=_placement(self.placement, f"The placement of {where}"),
+            axis=_axis(self.axis, self.kind, where),
+            pitch=_number(self.pitch, f"The pitch of {where}"),
+            limits=_limits(self.limits, where),
+            **effects,
+        )
+
+    @property
+    def type(self) -> JointKind:
+        """What the joint's kind does with coordinates and velocities."""
+        return KINDS[self.kind]
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return KINDS[self.kind].nq
+
+    @property
+    def nv(self) -> int:
+        """Number of freedoms."""
+        return KINDS[self.kind].nv
+
+    @cached_property
+    def axes(self) -> Floats:
+        """The unit axes as rows, shape (1 or 2, 3)."""
+        return axes_of(self.kind, self.axis)
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A joint that closes a loop between two links of the tree; passive, with no entries in q.
+
+    Args:
+        name: The loop's name.
+        kind: A joint kind; revolute leaves one freedom and constrains five, and so on.
+        predecessor: Name of the link in the parent's place.
+        successor: Name of the link in the child's place.
+        predecessor_placement: Pose of the joint frame in the predecessor, shape (4, 4).
+        successor_placement: Pose of the joint's moving frame in the successor, shape (4, 4).
+        axis: The axis in the joint frame, as for ``Joint``.
+        pitch: Metres for every radian of a helical joint.
+    """
+
+    name: str
+    kind: str
+    predecessor: str
+    successor: str
+    predecessor_placement: npt.ArrayLike = field(default_factory=lambda: np.eye(4))
+    successor_placement: npt.ArrayLike = field(default_factory=lambda: np.eye(4))
+    axis: npt.ArrayLike = (0.0, 0.0, 1.0)
+    pitch: float = 0.0
+
+    def __post_init__(self) -> None:
+        where = f"loop {self.name!r}"
+        check_name(self.kind, KINDS, "joint kind", f"the kinds {where} may have", ModelError)
+        if self.predecessor == self.successor:
+            raise ModelError(f"Loop {self.name!r} joins link {self.successor!r} to itself.")
+        _freeze(
+            self,
+            predecessor_placement=_placement(
+                self.predecessor_placement, f"The predecessor placement of {where}"
+            ),
+            successor_placement=_placement(self.successor_placement, f"The successor placement of {where}"),
+            axis=_axis(self.axis, self.kind, where),
+            pitch=_number(self.pitch, f"The pitch of {where}"),
+        )
+
+    @property
+    def type(self) -> JointKind:
+        """What the loop's joint kind does with coordinates and velocities."""
+        return KINDS[self.kind]
+
+    @property
+    def nv(self) -> int:
+        """Number of freedoms the loop joint leaves; it constrains the other 6 - nv."""
+        return KINDS[self.kind].nv
+
+    @cached_property
+    def axes(self) -> Floats:
+        """The unit axes as rows, shape (1 or 2, 3)."""
+        return axes_of(self.kind, self.axis)
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """A gear between two joints of one freedom: q_joint = ratio q_source + offset."""
+
+    name: str
+    joint: str
+    source: str
+    ratio: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        where = f"coupling {self.name!r}"
+        if self.joint == self.source:
+            raise ModelError(f"Coupling {self.name!r} couples joint {self.joint!r} to itself.")
+        _freeze(
+            self,
+            ratio=_number(self.ratio, f"The ratio of {where}"),
+            offset=_number(self.offset, f"The offset of {where}"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A named place on a link, for contacts and tasks: pose of the frame in the link, shape (4, 4)."""
+
+    name: str
+    link: str
+    placement: npt.ArrayLike = field(default_factory=lambda: np.eye(4))
+
+    def __post_init__(self) -> None:
+        placement = _placement(self.placement, f"The placement of frame {self.name!r}")
+        _freeze(self, placement=placement)
+
+
+def _freeze(part: object, **values: object) -> None:
+    """Store checked values on a frozen part, arrays read-only."""
+    for name, value in values.items():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+        object.__setattr__(part, name, value)
+
+
+def _number(value: object, what: str) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} is {value!r}; it must be a number.") from None
+    if not np.isfinite(number):
+        raise ModelError(f"{what} is {number}; it must be finite.")
+    return number
+
+
+def _array(value: npt.ArrayLike, shape: tuple[int, ...], what: str) -> Floats:
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} is {value!r}; it must be numbers of shape {shape}.") from None
+    if array.shape != shape:
+        raise ModelError(f"{what} has shape {array.shape}; it must be {shape}.")
+    if not np.isfinite(array).all():
+        raise ModelError(f"{what} holds values that are not finite: {array.tolist()}.")
+    return array
+
+
+def _per_freedom(value: npt.ArrayLike, nv: int, what: str) -> Floats:
+    """One number for every freedom from one number for all or an array."""
+    if np.ndim(value) == 0:
+        return np.full(nv, _number(value, what))
+    return _array(value, (nv,), what)
+
+
+def _placement(value: npt.ArrayLike, what: str) -> Floats:
+    T = _array(value, (4, 4), what)
+    R = T[:3, :3]
+    deviation = np.abs(R @ R.T - np.eye(3)).max()
+    if deviation > ROTATION_TOLERANCE or np.linalg.det(R) < 0 or (T[3] != (0, 0, 0, 1)).any():
+        raise ModelError(
+            f"{what} is not a rigid motion (R R^T is {deviation:.1e} from the identity, det R = "
+            f"{np.linalg.det(R):.3g}, last row {T[3].tolist()}). Give a 4x4 pose with a rotation "
+            "and last row 0 0 0 1."
+        )
+    return T
+
+
+def _axis(value: npt.ArrayLike, kind: str, where: str) -> Floats:
+    shape = np.shape(value)
+    axes = _array(value, (2, 3) if kind == "universal" and shape == (2, 3) else (3,), f"The axis of {where}")
+    if (np.linalg.norm(np.atleast_2d(axes), axis=1) < 1e-12).any():
+        raise ModelError(f"The axis of {where} is zero: {axes.tolist()}. Give a direction.")
+    if axes.ndim == 2 and np.linalg.norm(np.cross(axes[0], axes[1])) < 1e-9:
+        raise ModelError(f"The two axes of {where} are parallel: {axes.tolist()}.")
+    return axes
+
+
+def _limits(value: Sequence[float] | None, where: str) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    if len(value) != 2:
+        raise ModelError(f"The limits of {where} are {value!r}; give (lower, upper) or None.")
+    lower, upper = float(value[0]), float(value[1])
+    if np.isnan(lower) or np.isnan(upper) or lower > upper:
+        raise ModelError(f"The limits of {where} are ({lower}, {upper}); lower must not exceed upper.")
+    return lower, upper

@@ -1,0 +1,177 @@
+"""SE(3) and screw algebra on arrays of any scalar type: floats, or symbols of a compiler's tape.
+
+Twists are V = [omega; v], wrenches F = [moment; force]: the angular part comes first. ``T_a_b`` is
+the pose of frame b in frame a, a 4x4 matrix; ``Ad_a_b = adjoint(T_a_b)`` carries twists given in b
+to a. Names compose where equal letters touch: ``T_a_b @ T_b_c``, ``Ad_a_b @ V_b``.
+
+    Ad_T = [[R, 0], [[p] R, R]]      ad_V = [[[w], 0], [[v], [w]]]
+    G    = [[I_c + m [c][c]^T, m [c]], [m [c]^T, m 1]]       (about the frame's origin)
+
+Source: Lynch & Park, Modern Robotics (2017), sections 3.3 and 8.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]  # float64, or object arrays of symbols
+Floats = npt.NDArray[np.float64]
+
+SMALL_ANGLE = 1e-8  # below it the series of log and exp are exact in double precision
+
+
+def skew(w: Array) -> Array:
+    """The matrix [w] with [w] x = w cross x, shape (3, 3)."""
+    x, y, z = w
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def pose(R: Array, p: Array) -> Array:
+    """The pose with rotation R (3, 3) and origin p (3,), shape (4, 4)."""
+    T = np.zeros((4, 4), dtype=np.result_type(R, p))
+    T[:3, :3] = R
+    T[:3, 3] = p
+    T[3, 3] = 1.0
+    return T
+
+
+def inverse_pose(T: Array) -> Array:
+    """The pose T_b_a of T_a_b, shape (4, 4)."""
+    R_inverse = T[:3, :3].T
+    return pose(R_inverse, -R_inverse @ T[:3, 3])
+
+
+def adjoint(T: Array) -> Array:
+    """The matrix Ad_a_b that carries twists from frame b to frame a, shape (6, 6)."""
+    R = T[:3, :3]
+    Ad = np.zeros((6, 6), dtype=T.dtype)
+    Ad[:3, :3] = R
+    Ad[3:, 3:] = R
+    Ad[3:, :3] = skew(T[:3, 3]) @ R
+    return Ad
+
+
+def inverse_adjoint(T: Array) -> Array:
+    """The matrix Ad_b_a of the pose T_a_b, without forming the inverse pose, shape (6, 6)."""
+    R_inverse = T[:3, :3].T
+    Ad = np.zeros((6, 6), dtype=T.dtype)
+    Ad[:3, :3] = R_inverse
+    Ad[3:, 3:] = R_inverse
+    Ad[3:, :3] = R_inverse @ skew(-T[:3, 3])
+    return Ad
+
+
+def lie_bracket(V: Array) -> Array:
+    """The matrix ad_V with ad_V W = [V, W], shape (6, 6)."""
+    ad = np.zeros((6, 6), dtype=V.dtype)
+    w = skew(V[:3])
+    ad[:3, :3] = w
+    ad[3:, 3:] = w
+    ad[3:, :3] = skew(V[3:])
+    return ad
+
+
+def spatial_inertia(mass: float, com: Floats, inertia: Floats) -> Floats:
+    """The spatial inertia G about the frame's origin from that about the com, shape (6, 6)."""
+    c = skew(com)
+    G = np.zeros((6, 6))
+    G[:3, :3] = inertia + mass * c @ c.T
+    G[:3, 3:] = mass * c
+    G[3:, :3] = mass * c.T
+    G[3:, 3:] = mass * np.eye(3)
+    return G
+
+
+def rotation_about(axis: Floats, angle: Any) -> Array:
+    """The rotation by an angle (rad) about a unit axis, shape (3, 3)."""
+    c, s = np.cos(angle), np.sin(angle)
+    R: Array = c * np.eye(3) + s * skew(axis) + (1.0 - c) * np.outer(axis, axis)
+    return R
+
+
+def rotation_of_quaternion(quaternion: Array) -> Array:
+    """The rotation of a quaternion x, y, z, w of any length, shape (3, 3).
+
+    Dividing by the squared length keeps R a rotation when the quaternion is not quite a unit one.
+    """
+    x, y, z, w = quaternion
+    xx, yy, zz, ww = x * x, y * y, z * z, w * w
+    s = 2.0 / (xx + yy + zz + ww)
+    return np.array(
+        [
+            [1.0 - s * (yy + zz), s * (x * y - z * w), s * (x * z + y * w)],
+            [s * (x * y + z * w), 1.0 - s * (xx + zz), s * (y * z - x * w)],
+            [s * (x * z - y * w), s * (y * z + x * w), 1.0 - s * (xx + yy)],
+        ]
+    )
+
+
+def quaternion_of_rotation(R: Floats) -> Floats:
+    """The unit quaternion x, y, z, w with w >= 0 of a rotation, shape (4,)."""
+    # The largest of the four squared components is the one that is safe to divide by.
+    trace = float(np.trace(R))
+    squares = np.array([2 * R[0, 0] - trace, 2 * R[1, 1] - trace, 2 * R[2, 2] - trace, trace]) + 1.0
+    off = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    k = int(np.argmax(squares))
+    q = np.empty(4)
+    if k == 3:
+        q[:3], q[3] = off, squares[3]
+    else:
+        q[:3] = R[k] + R[:, k]
+        q[k], q[3] = squares[k], off[k]
+    q /= np.linalg.norm(q)
+    return q if q[3] >= 0 else -q
+
+
+def quaternion_product(a: Array, b: Array) -> Array:
+    """The Hamilton product a b of two quaternions x, y, z, w, shape (4,)."""
+    vector = a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3])
+    return np.append(vector, a[3] * b[3] - a[:3] @ b[:3])
+
+
+def rotation_vector(R: Floats) -> Floats:
+    """The logarithm of a rotation: unit axis times angle in [0, pi], shape (3,)."""
+    q = quaternion_of_rotation(R)
+    sine = float(np.linalg.norm(q[:3]))
+    if sine < SMALL_ANGLE:
+        return 2.0 * q[:3]
+    angle = 2.0 * float(np.arctan2(sine, q[3]))
+    return angle / sine * q[:3]
+
+
+def exponential(twist: Floats) -> Floats:
+    """The pose reached by moving with a constant twist for unit time, shape (4, 4)."""
+    w, v = twist[:3], twist[3:]
+    angle = float(np.linalg.norm(w))
+    W = skew(w)
+    if angle < SMALL_ANGLE:
+        return pose(np.eye(3) + W, v + 0.5 * W @ v)
+    # 2 sin^2(x/2) instead of 1 - cos(x), which cancels for small angles
+    sinc, versine = np.sin(angle) / angle, 2.0 * (np.sin(0.5 * angle) / angle) ** 2
+    left_jacobian = np.eye(3) + versine * W + (1 - sinc) / angle**2 * W @ W
+    return pose(np.eye(3) + sinc * W + versine * W @ W, left_jacobian @ v)
+
+
+def logarithm(T: Floats) -> Floats:
+    """The twist whose exponential is T, shape (6,)."""
+    w = rotation_vector(T[:3, :3])
+    angle = float(np.linalg.norm(w))
+    W = skew(w)
+    if angle < SMALL_ANGLE:
+        inverse_jacobian = np.eye(3) - 0.5 * W
+    else:
+        half = 0.5 * angle
+        factor = (1.0 - half / np.tan(half)) / angle**2
+        inverse_jacobian = np.eye(3) - 0.5 * W + factor * W @ W
+    return np.concatenate([w, inverse_jacobian @ T[:3, 3]])
+
+
+def perpendicular_axes(axis: Floats) -> tuple[Floats, Floats]:
+    """Two unit axes x, y that with a unit axis z make a right-handed triad; z = (0, 0, 1) gives e_x, e_y."""
+    helper = np.array([1.0, 0.0, 0.0]) if abs(axis[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
+    x = helper - (helper @ axis) * axis
+    x /= np.linalg.norm(x)
+    return x, np.cross(axis, x)
