@@ -175,3 +175,10 @@ def perpendicular_axes(axis: Floats) -> tuple[Floats, Floats]:
     x = helper - (helper @ axis) * axis
     x /= np.linalg.norm(x)
     return x, np.cross(axis, x)
+
+
+def sign(x: Array) -> Array:
+    """The sign of every entry: -1, 0 or 1."""
+    if x.dtype == object:
+        return np.array([entry.sign() for entry in x])
+    return np.sign(x)

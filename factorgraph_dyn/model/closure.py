@@ -203,9 +203,9 @@ def _loop_constraint(mechanism: Mechanism, q: Floats, poses: dict[str, Floats], 
     error = spatial.logarithm(spatial.inverse_pose(T_best) @ T_frame_child)
 
     J_successor = link_jacobian(mechanism, q, loop.successor)
-    J_child = spatial.inverse_adjoint(np.asarray(loop.successor_placement)) @ J_successor
+    J_child = spatial.inverse_adjoint(loop.successor_placement) @ J_successor
     J_predecessor = link_jacobian(mechanism, q, loop.predecessor)
-    J_frame = spatial.inverse_adjoint(np.asarray(loop.predecessor_placement)) @ J_predecessor
+    J_frame = spatial.inverse_adjoint(loop.predecessor_placement) @ J_predecessor
     J = J_child - spatial.inverse_adjoint(T_frame_child) @ J_frame
     return Constraint(loop.name, C.T @ error, C.T @ J)
 

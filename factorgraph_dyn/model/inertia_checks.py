@@ -21,7 +21,7 @@ def impossible_inertias(links: Sequence[Link]) -> list[str]:
 
 
 def _fault(link: Link) -> str | None:
-    moments = np.linalg.eigvalsh(np.asarray(link.inertia))  # ascending
+    moments = np.linalg.eigvalsh(link.inertia)  # ascending
     slack = MOMENT_TOLERANCE * max(abs(moments[0]), abs(moments[2]))
     shown = ", ".join(f"{moment:.4g}" for moment in moments)
     if moments[0] < -slack:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def joint_motion(joint: Joint, q: Array) -> tuple[Array, Array]:
     """The pose T_parent_child (4, 4) and the subspace S (6, nv) of a joint at its coordinates."""
     T_frame_child = joint.type.pose(joint.axes, joint.pitch, q)
-    T_parent_child = np.asarray(joint.placement) @ T_frame_child
+    T_parent_child = joint.placement @ T_frame_child
     return T_parent_child, joint.type.subspace(joint.axes, joint.pitch, T_frame_child)
 
 
@@ -38,8 +38,8 @@ def link_poses(mechanism: Mechanism, q: Array) -> dict[str, Array]:
 
 def loop_pose(loop: Loop, poses: dict[str, Array]) -> Array:
     """The pose T_frame_child of the successor's side in the predecessor's side of a loop, shape (4, 4)."""
-    T_world_frame = poses[loop.predecessor] @ np.asarray(loop.predecessor_placement)
-    T_world_child = poses[loop.successor] @ np.asarray(loop.successor_placement)
+    T_world_frame = poses[loop.predecessor] @ loop.predecessor_placement
+    T_world_child = poses[loop.successor] @ loop.successor_placement
     T_frame_child: Array = spatial.inverse_pose(T_world_frame) @ T_world_child
     return T_frame_child
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn.errors import InputError, ModelError, check_name
 from factorgraph_dyn.model import closure, inertia_checks
-from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers
 from factorgraph_dyn.model.topology import Topology, find_topology
 from factorgraph_dyn.spatial import Floats
 
@@ -49,7 +49,7 @@ class Mechanism:
     joints: tuple[Joint, ...]
     loops: tuple[Loop, ...] = ()
     couplings: tuple[Coupling, ...] = ()
-    gravity: npt.ArrayLike = (0.0, 0.0, -9.81)
+    gravity: Numbers = (0.0, 0.0, -9.81)
     frames: tuple[Frame, ...] = ()
     notes: tuple[str, ...] = ()
     strict: bool = False

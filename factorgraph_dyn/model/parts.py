@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ from factorgraph_dyn.model.joint_kinds import KINDS, JointKind, axes_of
 from factorgraph_dyn.spatial import Floats
 
 ROTATION_TOLERANCE = 1e-6  # how far a placement's rotation may be from orthogonal
+Numbers = Any  # anything NumPy makes an array of; a read-only float64 array once the part exists
+
 SYMMETRY_TOLERANCE = 1e-9  # how far an inertia may be from symmetric, relative to its size
 
 
@@ -35,8 +38,8 @@ class Link:
 
     name: str
     mass: float = 0.0
-    com: npt.ArrayLike = (0.0, 0.0, 0.0)
-    inertia: npt.ArrayLike = field(default_factory=lambda: np.zeros((3, 3)))
+    com: Numbers = (0.0, 0.0, 0.0)
+    inertia: Numbers = field(default_factory=lambda: np.zeros((3, 3)))
 
     def __post_init__(self) -> None:
         where = f"link {self.name!r}"
@@ -55,7 +58,7 @@ class Link:
     @cached_property
     def spatial_inertia(self) -> Floats:
         """The spatial inertia G about the link frame's origin, shape (6, 6)."""
-        return spatial.spatial_inertia(self.mass, np.asarray(self.com), np.asarray(self.inertia))
+        return spatial.spatial_inertia(self.mass, self.com, self.inertia)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +89,14 @@ class Joint:
     kind: str
     parent: str
     child: str
-    placement: npt.ArrayLike = field(default_factory=lambda: np.eye(4))
-    axis: npt.ArrayLike = (0.0, 0.0, 1.0)
+    placement: Numbers = field(default_factory=lambda: np.eye(4))
+    axis: Numbers = (0.0, 0.0, 1.0)
     pitch: float = 0.0
-    armature: npt.ArrayLike = 0.0
-    damping: npt.ArrayLike = 0.0
-    friction: npt.ArrayLike = 0.0
-    stiffness: npt.ArrayLike = 0.0
-    rest: npt.ArrayLike = 0.0
+    armature: Numbers = 0.0
+    damping: Numbers = 0.0
+    friction: Numbers = 0.0
+    stiffness: Numbers = 0.0
+    rest: Numbers = 0.0
     limits: Sequence[float] | None = None
     actuated: bool = True
 
@@ -163,9 +166,9 @@ class Loop:
     kind: str
     predecessor: str
     successor: str
-    predecessor_placement: npt.ArrayLike = field(default_factory=lambda: np.eye(4))
-    successor_placement: npt.ArrayLike = field(default_factory=lambda: np.eye(4))
-    axis: npt.ArrayLike = (0.0, 0.0, 1.0)
+    predecessor_placement: Numbers = field(default_factory=lambda: np.eye(4))
+    successor_placement: Numbers = field(default_factory=lambda: np.eye(4))
+    axis: Numbers = (0.0, 0.0, 1.0)
     pitch: float = 0.0
 
     def __post_init__(self) -> None:
@@ -226,7 +229,7 @@ class Frame:
 
     name: str
     link: str
-    placement: npt.ArrayLike = field(default_factory=lambda: np.eye(4))
+    placement: Numbers = field(default_factory=lambda: np.eye(4))
 
     def __post_init__(self) -> None:
         placement = _placement(self.placement, f"The placement of frame {self.name!r}")

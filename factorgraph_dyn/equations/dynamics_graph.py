@@ -1,0 +1,144 @@
+"""Forward, inverse, hybrid and closed-loop dynamics: one graph, with different variables known.
+
+Takes a mechanism at a state, what is known of a and tau, and wrenches from outside; gives the graph
+of acceleration, wrench, torque and coupling factors. Work is done once a state.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn.equations import factors
+from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, make_graph
+from factorgraph_dyn.equations.state import JointState, State
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.spatial import Array
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of the joint accelerations and torques.
+
+    Attributes:
+        a: Values where ``a_mask`` is true, shape (nv,).
+        tau: Values where ``tau_mask`` is true, shape (nv,).
+        a_mask: Which entries of a are known, shape (nv,).
+        tau_mask: Which entries of tau are known, shape (nv,).
+    """
+
+    a: Array
+    tau: Array
+    a_mask: Mask
+    tau_mask: Mask
+
+
+def dynamics_graph(
+    state: State, known: Known, external_wrenches: Mapping[str, Array] | None = None
+) -> LinearGraph:
+    """The dynamics of a mechanism at a state, given what is known.
+
+    Args:
+        state: The mechanism at (q, v).
+        known: Which accelerations and torques are given, and their values.
+        external_wrenches: Wrench on a link from outside, in its frame, by link name.
+    """
+    external = external_wrenches or {}
+    moving = [*state.joints.values(), *state.loops.values()]
+    equations = [_acceleration(joint, state) for joint in moving]
+    equations += _wrenches(state, moving, external)
+    equations += _torques(state)
+    equations += [
+        factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in state.mechanism.couplings
+    ]
+    return make_graph(equations, _known_values(state.mechanism, known))
+
+
+def velocity_graph(state: State) -> LinearGraph:
+    """The velocity factors of a mechanism at a state, with the link twists as unknowns."""
+    equations = [
+        factors.velocity_factor(j.name, j.parent, j.child, j.Ad_child_parent, j.S, j.v)
+        for j in (*state.joints.values(), *state.loops.values())
+    ]
+    base = {factors.twist(state.mechanism.base): Value(np.zeros(6))}
+    return make_graph(equations, base)
+
+
+def base_acceleration(mechanism: Mechanism) -> Array:
+    """The base's acceleration: gravity acts as if the base accelerated upward, shape (6,)."""
+    return np.concatenate([np.zeros(3), -mechanism.gravity])
+
+
+def _acceleration(joint: JointState, state: State) -> Factor:
+    return factors.acceleration_factor(
+        joint.name,
+        joint.parent,
+        joint.child,
+        joint.Ad_child_parent,
+        joint.S,
+        joint.v,
+        state.twists[joint.child],
+        joint.S_rate_v,
+    )
+
+
+def _wrenches(state: State, moving: list[JointState], external: Mapping[str, Array]) -> list[Factor]:
+    joints_in, joints_out = defaultdict(list), defaultdict(list)
+    for joint in moving:
+        joints_in[joint.child].append(joint.name)
+        joints_out[joint.parent].append((joint.name, joint.Ad_child_parent))
+    return [
+        factors.wrench_factor(
+            joint.child,
+            state.mechanism.link_by_name[joint.child].spatial_inertia,
+            state.twists[joint.child],
+            joints_in[joint.child],
+            joints_out[joint.child],
+            external.get(joint.child),
+        )
+        for joint in state.joints.values()
+    ]
+
+
+def _torques(state: State) -> list[Factor]:
+    mechanism = state.mechanism
+    coupled = defaultdict(list)
+    for coupling in mechanism.couplings:
+        coupled[coupling.joint].append((coupling.name, 1.0))
+        coupled[coupling.source].append((coupling.name, -coupling.ratio))
+    equations = []
+    for joint in mechanism.movable_joints:
+        here = state.joints[joint.name]
+        q = state.q[mechanism.q_slices[joint.name]]
+        losses = factors.joint_losses(q, here.v, joint.damping, joint.friction, joint.stiffness, joint.rest)
+        equations.append(
+            factors.torque_factor(joint.name, here.S, joint.armature, losses, coupled[joint.name])
+        )
+    for loop in state.loops.values():
+        nv = loop.S.shape[1]
+        if nv:
+            equations.append(factors.torque_factor(loop.name, loop.S, np.zeros(nv), np.zeros(nv)))
+    return equations
+
+
+def _known_values(mechanism: Mechanism, known: Known) -> dict[Variable, Value]:
+    values = {factors.acceleration(mechanism.base): Value(base_acceleration(mechanism))}
+    for joint in mechanism.movable_joints:
+        entries = mechanism.v_slices[joint.name]
+        for variable, value, mask in (
+            (factors.joint_acceleration(joint.name, joint.nv), known.a, known.a_mask),
+            (factors.torque(joint.name, joint.nv), known.tau, known.tau_mask),
+        ):
+            if mask[entries].all():
+                values[variable] = Value(value[entries])
+            elif mask[entries].any():
+                values[variable] = Value(value[entries], mask[entries])
+    for loop in mechanism.loops:  # a loop joint is passive
+        values[factors.torque(loop.name, loop.nv)] = Value(np.zeros(loop.nv))
+    return values

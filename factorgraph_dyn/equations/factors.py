@@ -1,0 +1,157 @@
+"""The equations of motion, each written once, for floats and symbols alike.
+
+p parent, c child, i link, j joint. A loop joint is a joint: predecessor p, successor c.
+
+    velocity      V_c = Ad_cp V_p + S_j v_j
+    acceleration  A_c = Ad_cp A_p + S_j a_j + ad(V_c) S_j v_j + dS_j v_j
+    wrench        sum over joints into i of F_j  -  sum over joints out of i of Ad_ci^T F_j  +  F_ext
+                     = G_i A_i - ad(V_i)^T G_i V_i
+    torque        tau_j = S_j^T F_j + armature a_j + damping v_j + stiffness (q_j - rest_j) + friction
+    coupling      a_j = ratio a_k, with the force lambda on j and -ratio lambda on k
+
+dS_j is zero for every joint but the universal one. Sources: Lynch & Park (2017), chapter 8; Xie &
+Dellaert (2019), equations 1-4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from factorgraph_dyn.equations.linear_graph import Factor, Variable
+from factorgraph_dyn.spatial import Array, Floats, lie_bracket, sign
+
+IDENTITY = np.eye(6)
+
+
+def twist(link: str) -> Variable:
+    """The variable V[link]: the link's twist, m/s and rad/s in its own frame."""
+    return Variable("V", link, 6)
+
+
+def acceleration(link: str) -> Variable:
+    """The variable A[link]: the link's spatial acceleration in its own frame, gravity included."""
+    return Variable("A", link, 6)
+
+
+def wrench(joint: str) -> Variable:
+    """The variable F[joint]: what the joint passes to its child, in the child's frame."""
+    return Variable("F", joint, 6)
+
+
+def joint_acceleration(joint: str, nv: int) -> Variable:
+    """The variable a[joint]."""
+    return Variable("a", joint, nv)
+
+
+def torque(joint: str, nv: int) -> Variable:
+    """The variable tau[joint]."""
+    return Variable("tau", joint, nv)
+
+
+def coupling_force(coupling: str) -> Variable:
+    """The variable lambda[coupling]: the force that holds a coupling."""
+    return Variable("lambda", coupling, 1)
+
+
+def velocity_factor(
+    joint: str, parent: str, child: str, Ad_child_parent: Array, S: Array, v: Array
+) -> Factor:
+    """How a joint carries the parent's twist to its child."""
+    # V_c - Ad_cp V_p = S_j v_j
+    blocks = ((twist(child), IDENTITY), (twist(parent), -Ad_child_parent))
+    return Factor("velocity", joint, blocks, S @ v)
+
+
+def acceleration_factor(
+    joint: str,
+    parent: str,
+    child: str,
+    Ad_child_parent: Array,
+    S: Array,
+    v: Array,
+    V_child: Array,
+    S_rate_v: Array | None,
+) -> Factor:
+    """How a joint carries the parent's acceleration to its child."""
+    # A_c - Ad_cp A_p - S_j a_j = ad(V_c) S_j v_j + dS_j v_j
+    blocks = [(acceleration(child), IDENTITY), (acceleration(parent), -Ad_child_parent)]
+    if S.shape[1] == 0:
+        return Factor("acceleration", joint, tuple(blocks), np.zeros(6))
+    blocks.append((joint_acceleration(joint, S.shape[1]), -S))
+    rhs = lie_bracket(V_child) @ (S @ v)
+    if S_rate_v is not None:
+        rhs = rhs + S_rate_v
+    return Factor("acceleration", joint, tuple(blocks), rhs)
+
+
+def wrench_factor(
+    link: str,
+    G: Floats,
+    V: Array,
+    joints_in: Iterable[str],
+    joints_out: Iterable[tuple[str, Array]],
+    external: Array | None,
+) -> Factor:
+    """The balance of one link: joints into it push, joints out of it push back.
+
+    Args:
+        link: The link's name.
+        G: Spatial inertia, shape (6, 6).
+        V: Twist, shape (6,).
+        joints_in: Names of the joints whose child the link is.
+        joints_out: Name and Ad_child_link of the joints whose parent the link is.
+        external: Wrench on the link from outside, shape (6,), or None.
+    """
+    # G_i A_i - sum_in F_j + sum_out Ad_ci^T F_j = ad(V_i)^T G_i V_i + F_ext
+    blocks = [(acceleration(link), G)]
+    blocks += [(wrench(joint), -IDENTITY) for joint in joints_in]
+    blocks += [(wrench(joint), Ad_child_link.T) for joint, Ad_child_link in joints_out]
+    rhs = lie_bracket(V).T @ (G @ V)
+    return Factor("wrench", link, tuple(blocks), rhs if external is None else rhs + external)
+
+
+def torque_factor(
+    joint: str, S: Array, armature: Floats, losses: Array, coupled: Iterable[tuple[str, float]] = ()
+) -> Factor:
+    """What the motor feels of the joint's wrench.
+
+    Args:
+        joint: The joint's name.
+        S: Motion subspace, shape (6, nv).
+        armature: Reflected inertia, shape (nv,).
+        losses: Damping, spring and friction torque, shape (nv,).
+        coupled: Couplings that act on the joint, and the torque for a unit of their force.
+    """
+    # S_j^T F_j + armature a_j - tau_j - (coupling forces) = -losses
+    nv = S.shape[1]
+    blocks = [(wrench(joint), S.T), (torque(joint, nv), -np.eye(nv))]
+    if armature.any():
+        blocks.append((joint_acceleration(joint, nv), np.diag(armature)))
+    blocks += [(coupling_force(name), np.full((1, 1), -share)) for name, share in coupled]
+    return Factor("torque", joint, tuple(blocks), -losses)
+
+
+def joint_losses(
+    q: Array, v: Array, damping: Floats, friction: Floats, stiffness: Floats, rest: Floats
+) -> Array:
+    """The torque that damping, Coulomb friction and springs take from a motor, shape (nv,)."""
+    losses: Array = np.zeros(len(damping))
+    if damping.any():
+        losses = losses + damping * v
+    if friction.any():
+        losses = losses + friction * sign(v)
+    if stiffness.any():
+        losses = losses + stiffness * (q - rest)
+    return losses
+
+
+def coupling_factor(coupling: str, joint: str, source: str, ratio: float) -> Factor:
+    """How a coupling ties two joint accelerations."""
+    # a_j - ratio a_k = 0
+    blocks = (
+        (joint_acceleration(joint, 1), np.ones((1, 1))),
+        (joint_acceleration(source, 1), np.full((1, 1), -ratio)),
+    )
+    return Factor("coupling", coupling, blocks, np.zeros(1))

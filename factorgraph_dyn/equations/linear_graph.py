@@ -1,0 +1,154 @@
+"""A linear graph: named variables, and factors that are block rows of one linear system.
+
+    sum over variables x of a factor:  block_x x = rhs
+
+Entries are floats or symbols; nothing here looks at them. Known values are substituted before a
+factor enters the graph, so every variable of a graph is an unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn.errors import InputError, check_name
+from factorgraph_dyn.spatial import Array
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A vector unknown, such as ``A[forearm]``.
+
+    Attributes:
+        kind: A link acceleration, F joint wrench, a joint acceleration, tau joint torque,
+            lambda coupling force, V link twist.
+        owner: Name of the link, joint, loop or coupling it belongs to.
+        size: Number of its entries that are unknown.
+    """
+
+    kind: str
+    owner: str
+    size: int = field(compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.kind}[{self.owner}]"
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """What is known of a variable: all of it, or the entries where ``mask`` is true."""
+
+    entries: Array
+    mask: npt.NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """One equation: the sum of ``block @ variable`` over its blocks equals ``rhs``.
+
+    Attributes:
+        kind: velocity, acceleration, wrench, torque, coupling, or an objective's name.
+        owner: Name of the link, joint, loop or coupling it is about.
+        blocks: Pairs of a variable and its matrix, shape (rows, variable.size).
+        rhs: shape (rows,).
+    """
+
+    kind: str
+    owner: str
+    blocks: tuple[tuple[Variable, Array], ...]
+    rhs: Array
+
+    @property
+    def rows(self) -> int:
+        """Number of scalar equations."""
+        return len(self.rhs)
+
+    def __str__(self) -> str:
+        return f"{self.kind}[{self.owner}]"
+
+    def substitute(self, known: Mapping[Variable, Value]) -> Factor:
+        """The same equation with known values moved to the right-hand side."""
+        blocks, rhs = [], self.rhs
+        for variable, block in self.blocks:
+            value = known.get(variable)
+            if value is None:
+                blocks.append((variable, block))
+            elif value.mask is None:
+                rhs = rhs - block @ value.entries
+            else:
+                rhs = rhs - block[:, value.mask] @ value.entries[value.mask]
+                unknown = Variable(variable.kind, variable.owner, int((~value.mask).sum()))
+                blocks.append((unknown, block[:, ~value.mask]))
+        return Factor(self.kind, self.owner, tuple(blocks), rhs)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearGraph:
+    """Factors over unknown variables.
+
+    Attributes:
+        variables: The unknowns, in their natural order.
+        factors: The equations.
+        known: What was substituted, for pictures and for reading full answers.
+    """
+
+    variables: tuple[Variable, ...]
+    factors: tuple[Factor, ...]
+    known: Mapping[Variable, Value] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Number of scalar equations."""
+        return sum(factor.rows for factor in self.factors)
+
+    @property
+    def columns(self) -> int:
+        """Number of scalar unknowns."""
+        return sum(variable.size for variable in self.variables)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Variable]:
+        """Every variable by its printed name."""
+        return {str(variable): variable for variable in self.variables}
+
+    @cached_property
+    def column_slices(self) -> Mapping[Variable, slice]:
+        """Where each variable lies in the stacked vector of unknowns."""
+        slices, start = {}, 0
+        for variable in self.variables:
+            slices[variable] = slice(start, start + variable.size)
+            start += variable.size
+        return slices
+
+    def variable(self, name: str) -> Variable:
+        """The variable of a printed name such as ``a[elbow]``; an InputError lists the names."""
+        if name not in self.by_name:
+            check_name(name, self.by_name, "variable", "the graph", InputError)
+        return self.by_name[name]
+
+    def dense(self) -> tuple[Array, Array]:
+        """The stacked system (A, b) with A x = b, columns in the order of ``variables``."""
+        dtype = np.result_type(
+            *(f.rhs for f in self.factors), *(b for f in self.factors for _, b in f.blocks)
+        )
+        A = np.zeros((self.rows, self.columns), dtype=dtype)
+        b = np.zeros(self.rows, dtype=dtype)
+        row = 0
+        for factor in self.factors:
+            rows = slice(row, row + factor.rows)
+            for variable, block in factor.blocks:
+                A[rows, self.column_slices[variable]] += block
+            b[rows] = factor.rhs
+            row += factor.rows
+        return A, b
+
+
+def make_graph(factors: Iterable[Factor], known: Mapping[Variable, Value]) -> LinearGraph:
+    """The graph of full factors after substitution of what is known."""
+    reduced = tuple(factor.substitute(known) for factor in factors)
+    variables = dict.fromkeys(variable for factor in reduced for variable, _ in factor.blocks)
+    return LinearGraph(tuple(variables), reduced, known)

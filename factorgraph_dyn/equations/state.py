@@ -1,0 +1,114 @@
+"""A mechanism at a state (q, v): what the equations need of every joint and link, once a state.
+
+Twists come from the velocity factors: eliminated from the tips to the base they are triangular, and
+substitution from the base outward solves them. The scalar type is that of q and v.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from factorgraph_dyn import spatial
+from factorgraph_dyn.equations import factors
+from factorgraph_dyn.model import Joint, Loop, Mechanism
+from factorgraph_dyn.model.kinematics import joint_motion, link_poses, loop_pose
+from factorgraph_dyn.spatial import Array
+
+
+@dataclass(frozen=True, eq=False)
+class JointState:
+    """A joint of the tree, or a loop, at a state; everything in the child's frame.
+
+    Attributes:
+        Ad_child_parent: Carries twists from the parent to the child, shape (6, 6).
+        S: Motion subspace, shape (6, nv).
+        v: Joint velocity, shape (nv,).
+        S_rate_v: The product dS/dt v, shape (6,), or None where S is constant.
+    """
+
+    name: str
+    parent: str
+    child: str
+    Ad_child_parent: Array
+    S: Array
+    v: Array
+    S_rate_v: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A mechanism at (q, v).
+
+    Attributes:
+        joints: Joints of the tree by name, from the base outward.
+        loops: Loop joints by name.
+        twists: V of every link by name, shape (6,), in the link's frame.
+    """
+
+    mechanism: Mechanism
+    q: Array
+    v: Array
+    joints: Mapping[str, JointState]
+    loops: Mapping[str, JointState]
+    twists: Mapping[str, Array]
+
+
+def evaluate_state(mechanism: Mechanism, q: Array, v: Array) -> State:
+    """The mechanism at a state; q (nq,) and v (nv,) are floats or symbols."""
+    joints: dict[str, JointState] = {}
+    twists: dict[str, Array] = {mechanism.base: np.zeros(6)}
+    for joint in mechanism.topology.outward:
+        here = _tree_joint(joint, q[mechanism.q_slices[joint.name]], v[mechanism.v_slices[joint.name]])
+        joints[joint.name] = here
+        twists[joint.child] = _child_twist(here, twists[joint.parent])
+    loops: dict[str, JointState] = {}
+    if mechanism.loops:
+        poses = link_poses(mechanism, q)
+        loops = {loop.name: _loop_joint(loop, poses, twists) for loop in mechanism.loops}
+    return State(mechanism, q, v, joints, loops, twists)
+
+
+def _tree_joint(joint: Joint, q: Array, v: Array) -> JointState:
+    T_parent_child, S = joint_motion(joint, q)
+    Ad_child_parent = spatial.inverse_adjoint(T_parent_child)
+    S_rate_v = joint.type.subspace_rate(S, v)
+    return JointState(joint.name, joint.parent, joint.child, Ad_child_parent, S, v, S_rate_v)
+
+
+def _child_twist(joint: JointState, V_parent: Array) -> Array:
+    """Back-substitution on the joint's velocity factor."""
+    factor = factors.velocity_factor(
+        joint.name, joint.parent, joint.child, joint.Ad_child_parent, joint.S, joint.v
+    )
+    (_, _), (_, block_parent) = factor.blocks
+    V_child: Array = factor.rhs - block_parent @ V_parent
+    return V_child
+
+
+def _loop_joint(loop: Loop, poses: dict[str, Array], twists: dict[str, Array]) -> JointState:
+    """The loop joint seen from its successor's link frame, moving as the links make it move."""
+    T_frame_child = loop_pose(loop, poses)
+    Ad_link_child = spatial.adjoint(loop.successor_placement)
+    S_child = loop.type.subspace(loop.axes, loop.pitch, T_frame_child)
+    S = Ad_link_child @ S_child
+    T_child_parent = spatial.inverse_pose(poses[loop.successor]) @ poses[loop.predecessor]
+    Ad_child_parent = spatial.adjoint(T_child_parent)
+    V_relative = twists[loop.successor] - Ad_child_parent @ twists[loop.predecessor]
+    v = _left_inverse(S) @ V_relative
+    rate = loop.type.subspace_rate(S_child, v)
+    S_rate_v = None if rate is None else Ad_link_child @ rate
+    return JointState(loop.name, loop.predecessor, loop.successor, Ad_child_parent, S, v, S_rate_v)
+
+
+def _left_inverse(S: Array) -> Array:
+    """The matrix that reads joint velocities off a twist S v, shape (nv, 6)."""
+    if S.dtype != object:
+        return np.linalg.pinv(S)
+    # Only a universal joint has a subspace of symbols: two columns.
+    (a, b), (_, d) = S.T @ S
+    adjugate = np.array([[d, -b], [-b, a]])
+    left_inverse: Array = adjugate @ S.T / (a * d - b * b)
+    return left_inverse
