@@ -1,5 +1,13 @@
 """Rigid-body dynamics as factor graphs: every elimination ordering is an algorithm."""
 
+from factorgraph_dyn.equations import (
+    Known,
+    LinearGraph,
+    Variable,
+    dynamics_graph,
+    evaluate_state,
+    velocity_graph,
+)
 from factorgraph_dyn.errors import (
     ClosureError,
     CompileError,
@@ -10,9 +18,24 @@ from factorgraph_dyn.errors import (
     ResidualError,
     SingularSystemError,
 )
-from factorgraph_dyn.model import Coupling, Frame, Joint, Link, Loop, Mechanism
+from factorgraph_dyn.model import Coupling, Frame, Joint, Link, Loop, Mechanism, robots
+from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, choose_ordering, eliminate_structure
+from factorgraph_dyn.solve import (
+    Solution,
+    bias,
+    eliminate,
+    forward_dynamics,
+    hybrid_dynamics,
+    inverse_dynamics,
+    inverse_mass_matrix,
+    mass_matrix,
+    to_gtsam,
+)
+
+__version__ = "0.1.0"
 
 __all__ = [
+    "ORDERING_NAMES",
     "ClosureError",
     "CompileError",
     "Coupling",
@@ -20,11 +43,30 @@ __all__ = [
     "Frame",
     "InputError",
     "Joint",
+    "Known",
+    "LinearGraph",
     "Link",
     "Loop",
     "Mechanism",
     "ModelError",
+    "Ordering",
     "OrderingError",
     "ResidualError",
     "SingularSystemError",
+    "Solution",
+    "Variable",
+    "bias",
+    "choose_ordering",
+    "dynamics_graph",
+    "eliminate",
+    "eliminate_structure",
+    "evaluate_state",
+    "forward_dynamics",
+    "hybrid_dynamics",
+    "inverse_dynamics",
+    "inverse_mass_matrix",
+    "mass_matrix",
+    "robots",
+    "to_gtsam",
+    "velocity_graph",
 ]

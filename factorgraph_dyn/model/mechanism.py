@@ -7,7 +7,7 @@ their description; ``q_slice`` and ``v_slice`` say where each one lies.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -148,6 +148,11 @@ class Mechanism:
         """Raise an InputError that lists the links unless there is one of this name."""
         if name not in self.link_by_name:
             check_name(name, self.link_names, "link", f"mechanism {self.name!r}", InputError)
+
+    @cached_property
+    def tree(self) -> Mechanism:
+        """The mechanism without its loops and couplings."""
+        return replace(self, loops=(), couplings=()) if self.is_closed_kind else self
 
     # ---- states
 

@@ -1,0 +1,58 @@
+"""The orderings that reproduce the classical algorithms, each one page that reads like it.
+
+Each takes a mechanism and gives names of variables; those that a problem does not have (because they
+are known) are passed over by ``choose_ordering``. What loops and couplings add comes last.
+
+Sources: Featherstone, Rigid Body Dynamics Algorithms (2008), chapters 5 to 7; Xie & Dellaert (2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from factorgraph_dyn.model import Mechanism
+
+
+def rnea(mechanism: Mechanism) -> Iterator[str]:
+    """Recursive Newton-Euler: back-substitution runs accelerations outward, then wrenches inward.
+
+    Eliminating torques first makes each depend on its own wrench; wrenches from the base to the tips
+    depend on their link's acceleration and the wrenches further out; accelerations from the tips to
+    the base depend on the parent's.
+    """
+    outward = mechanism.topology.outward
+    yield from (f"tau[{joint.name}]" for joint in outward)
+    yield from (f"F[{joint.name}]" for joint in outward)
+    yield from (f"A[{joint.child}]" for joint in reversed(outward))
+    yield from loop_variables(mechanism)
+
+
+def aba(mechanism: Mechanism) -> Iterator[str]:
+    """Articulated bodies: link by link from the tips, so that each leaves its inertia to its parent.
+
+    Wrench and acceleration of a link go first; what remains of its torque equation then has the
+    articulated-body D = S^T I^A S as the coefficient of the joint acceleration.
+    """
+    for joint in reversed(mechanism.topology.outward):
+        yield f"tau[{joint.name}]"
+        yield f"F[{joint.name}]"
+        yield f"A[{joint.child}]"
+        yield f"a[{joint.name}]"
+    yield from loop_variables(mechanism)
+
+
+def crba(mechanism: Mechanism) -> Iterator[str]:
+    """Composite bodies: all wrenches, all link accelerations; what is left is M a = tau - h."""
+    inward = tuple(reversed(mechanism.topology.outward))
+    yield from (f"tau[{joint.name}]" for joint in inward)
+    yield from (f"F[{joint.name}]" for joint in inward)
+    yield from (f"A[{joint.child}]" for joint in inward)
+    yield from (f"a[{joint.name}]" for joint in inward)
+    yield from loop_variables(mechanism)
+
+
+def loop_variables(mechanism: Mechanism) -> Iterator[str]:
+    """The variables that loops and couplings add: freedoms, wrenches and forces."""
+    yield from (f"a[{loop.name}]" for loop in mechanism.loops)
+    yield from (f"F[{loop.name}]" for loop in mechanism.loops)
+    yield from (f"lambda[{coupling.name}]" for coupling in mechanism.couplings)

@@ -1,0 +1,27 @@
+"""A graph and an ordering become a solution, through GTSAM; also mass matrices from the same graph."""
+
+from factorgraph_dyn.solve.dynamics import (
+    forward_dynamics,
+    hybrid_dynamics,
+    inverse_dynamics,
+    solve_dynamics,
+)
+from factorgraph_dyn.solve.elimination import BayesNet, Conditional, eliminate, solve_graph, to_gtsam
+from factorgraph_dyn.solve.mass_matrix import bias, inverse_mass_matrix, mass_matrix
+from factorgraph_dyn.solve.solution import Solution
+
+__all__ = [
+    "BayesNet",
+    "Conditional",
+    "Solution",
+    "bias",
+    "eliminate",
+    "forward_dynamics",
+    "hybrid_dynamics",
+    "inverse_dynamics",
+    "inverse_mass_matrix",
+    "mass_matrix",
+    "solve_dynamics",
+    "solve_graph",
+    "to_gtsam",
+]

@@ -1,0 +1,167 @@
+"""Forward, inverse and hybrid dynamics: build the graph, order it, eliminate it, read the answer.
+
+The steps are public, for those who want to look:
+
+    state = evaluate_state(mechanism, q, v)             once a state
+    graph = dynamics_graph(state, known)
+    ordering = choose_ordering(mechanism, graph, "aba")     once a mechanism and problem
+    solution = solve_dynamics(state, known, ordering=...)   all of it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy.typing as npt
+
+from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state
+from factorgraph_dyn.errors import SingularSystemError
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.closure import check_closed
+from factorgraph_dyn.ordering import OrderingLike, choose_ordering
+from factorgraph_dyn.solve import inputs, singularity
+from factorgraph_dyn.solve.elimination import solve_graph
+from factorgraph_dyn.solve.solution import Solution, check_residual, given_or_nan, joint_vector
+
+Wrenches = Mapping[str, npt.ArrayLike]
+
+
+def forward_dynamics(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    tau: npt.ArrayLike,
+    *,
+    ordering: OrderingLike = "aba",
+    external_wrenches: Wrenches | None = None,
+    method: str = "sequential",
+) -> Solution:
+    """The accelerations that torques cause, with all internal wrenches.
+
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+        v: Velocities, rad/s and m/s, shape (nv,).
+        tau: Joint torques, N m and N, shape (nv,).
+        ordering: Name of an ordering, or variable names in the order of elimination.
+        external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
+        method: "sequential" or "multifrontal" elimination.
+
+    Raises:
+        FactorGraphDynError: Bad input, or a state that leaves an acceleration undetermined.
+    """
+    known = inputs.forward_known(mechanism, tau)
+    return _solve(mechanism, q, v, known, ordering, external_wrenches, method)
+
+
+def inverse_dynamics(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    a: npt.ArrayLike,
+    *,
+    actuated: Iterable[str] | None = None,
+    ordering: OrderingLike = "rnea",
+    external_wrenches: Wrenches | None = None,
+    method: str = "sequential",
+) -> Solution:
+    """The torques that accelerations need, with all internal wrenches.
+
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+        v: Velocities, rad/s and m/s, shape (nv,).
+        a: Joint accelerations, rad/s^2 and m/s^2, shape (nv,).
+        actuated: Joints whose torque is sought; the others have none. By default every joint of a
+            tree, and the joints marked actuated where there are loops.
+        ordering: Name of an ordering, or variable names in the order of elimination.
+        external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
+        method: "sequential" or "multifrontal" elimination.
+
+    Raises:
+        FactorGraphDynError: Bad input, or motors that cannot produce the motion.
+    """
+    known = inputs.inverse_known(mechanism, a, actuated)
+    return _solve(mechanism, q, v, known, ordering, external_wrenches, method)
+
+
+def hybrid_dynamics(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    *,
+    a: inputs.Partial,
+    tau: inputs.Partial,
+    ordering: OrderingLike = "colamd",
+    external_wrenches: Wrenches | None = None,
+    method: str = "sequential",
+) -> Solution:
+    """Accelerations where torques are given and torques where accelerations are, both in full.
+
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+        v: Velocities, rad/s and m/s, shape (nv,).
+        a: Known joint accelerations: an array with nan where unknown, or values by joint name.
+        tau: Known joint torques, in the same way.
+        ordering: Name of an ordering, or variable names in the order of elimination.
+        external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
+        method: "sequential" or "multifrontal" elimination.
+
+    Raises:
+        FactorGraphDynError: Bad input, or a problem without a unique answer.
+    """
+    known = inputs.hybrid_known(mechanism, a, tau)
+    return _solve(mechanism, q, v, known, ordering, external_wrenches, method)
+
+
+def check_state(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> State:
+    """The mechanism at a state whose shapes, values and closure have been checked."""
+    q_checked, v_checked = mechanism.check_q(q), mechanism.check_v(v)
+    if mechanism.is_closed_kind:
+        check_closed(mechanism, q_checked, v_checked)
+    return evaluate_state(mechanism, q_checked, v_checked)
+
+
+def solve_dynamics(
+    state: State,
+    known: Known,
+    *,
+    ordering: OrderingLike,
+    external_wrenches: Wrenches | None = None,
+    method: str = "sequential",
+) -> Solution:
+    """The answer for a mechanism at a state, given what is known."""
+    mechanism = state.mechanism
+    graph = dynamics_graph(state, known, inputs.check_wrenches(mechanism, external_wrenches))
+    chosen = choose_ordering(mechanism, graph, ordering)
+    try:
+        values, net = solve_graph(graph, chosen, method)
+    except SingularSystemError as error:
+        raise singularity.explain(state, known, error) from error
+    singularity.check_determined(state, known, graph, net)
+    residual = check_residual(graph, values, chosen)
+    a, tau = given_or_nan(known)
+    return Solution(
+        joint_vector(state, "a", a, values),
+        joint_vector(state, "tau", tau, values),
+        residual,
+        chosen,
+        graph,
+        state,
+        values,
+        net,
+    )
+
+
+def _solve(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    known: Known,
+    ordering: OrderingLike,
+    external_wrenches: Wrenches | None,
+    method: str,
+) -> Solution:
+    state = check_state(mechanism, q, v)
+    return solve_dynamics(state, known, ordering=ordering, external_wrenches=external_wrenches, method=method)

@@ -1,0 +1,178 @@
+"""Elimination through GTSAM: a linear graph and an ordering become a Bayes net.
+
+    conditional of x:   R x + sum over parents p of S_p p = d
+
+Square systems use unit noise and QR, which keeps full precision where Cholesky would square the
+condition number. One elimination serves any number of right-hand sides: variables that are kept out
+of the elimination appear only as parents, and ``BayesNet.respond`` back-substitutes for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import gtsam
+import numpy as np
+
+from factorgraph_dyn.equations import Factor, LinearGraph, Variable
+from factorgraph_dyn.errors import OrderingError, SingularSystemError
+from factorgraph_dyn.ordering import Ordering
+from factorgraph_dyn.spatial import Floats
+
+METHODS = ("sequential", "multifrontal")
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """p(variable | parents): ``R @ variable + sum(S[p] @ p) = d``."""
+
+    variable: Variable
+    parents: tuple[Variable, ...]
+    R: Floats
+    S: Mapping[Variable, Floats]
+    d: Floats
+
+    def __str__(self) -> str:
+        given = ", ".join(str(parent) for parent in self.parents)
+        return f"{self.variable} | {given}" if given else str(self.variable)
+
+
+@dataclass(frozen=True, eq=False)
+class BayesNet:
+    """What elimination leaves: one conditional for each variable, first eliminated first.
+
+    Attributes:
+        net: GTSAM's own Bayes net; key i is ``graph.variables[i]``.
+        graph: The graph that was eliminated.
+    """
+
+    net: gtsam.GaussianBayesNet
+    graph: LinearGraph
+
+    def __len__(self) -> int:
+        return int(self.net.size())
+
+    def size(self) -> int:
+        """Number of conditionals."""
+        return len(self)
+
+    def __iter__(self) -> Iterator[Conditional]:
+        return iter(self.conditionals)
+
+    def __str__(self) -> str:
+        return "\n".join(str(conditional) for conditional in self.conditionals)
+
+    @cached_property
+    def conditionals(self) -> tuple[Conditional, ...]:
+        """The conditionals as arrays, first eliminated first."""
+        return tuple(self._conditional(self.net.at(i)) for i in range(len(self)))
+
+    def conditional(self, name: str) -> Conditional:
+        """The conditional of a variable by its printed name."""
+        wanted = self.graph.variable(name)
+        return next(conditional for conditional in self.conditionals if conditional.variable == wanted)
+
+    def respond(self, given: Mapping[Variable, Floats], *, offset: bool = False) -> dict[Variable, Floats]:
+        """All variables as the kept ones are given columns of values: one back-substitution.
+
+        Args:
+            given: Columns for kept variables, shape (size, m); those not named are zero.
+            offset: Whether the right-hand sides d count; without them the answer is linear in ``given``.
+        """
+        columns = next((values.shape[1] for values in given.values()), 1)
+        values = dict(given)
+        for conditional in reversed(self.conditionals):
+            rhs = np.zeros((conditional.variable.size, columns))
+            if offset:
+                rhs += conditional.d[:, None]
+            for parent, block in conditional.S.items():
+                if parent in values:
+                    rhs -= block @ values[parent]
+            values[conditional.variable] = np.asarray(np.linalg.solve(conditional.R, rhs), dtype=np.float64)
+        return values
+
+    def _conditional(self, conditional: gtsam.GaussianConditional) -> Conditional:
+        variable, *parents = (self.graph.variables[key] for key in conditional.keys())
+        S = conditional.S()
+        blocks, start = {}, 0
+        for parent in parents:
+            blocks[parent] = S[:, start : start + parent.size]
+            start += parent.size
+        return Conditional(variable, tuple(parents), conditional.R(), blocks, conditional.d())
+
+
+def to_gtsam(graph: LinearGraph) -> gtsam.GaussianFactorGraph:
+    """The graph as GTSAM factors; key i is ``graph.variables[i]``."""
+    keys = {variable: index for index, variable in enumerate(graph.variables)}
+    converted = gtsam.GaussianFactorGraph()
+    for factor in graph.factors:
+        converted.push_back(_gtsam_factor(factor, keys))
+    return converted
+
+
+def gtsam_ordering(graph: LinearGraph, ordering: Ordering) -> gtsam.Ordering:
+    """The ordering as GTSAM keys."""
+    keys = {str(variable): index for index, variable in enumerate(graph.variables)}
+    converted = gtsam.Ordering()
+    for name in ordering.variables:
+        converted.push_back(keys[name])
+    return converted
+
+
+def eliminate(graph: LinearGraph, ordering: Ordering) -> BayesNet:
+    """The Bayes net of a graph; variables that the ordering leaves out are kept as parents.
+
+    Raises:
+        SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
+    """
+    factors, order = to_gtsam(graph), gtsam_ordering(graph, ordering)
+    try:
+        if len(ordering) == len(graph.variables):
+            net = factors.eliminateSequential(order, gtsam.EliminateQR)
+        else:
+            net, _ = factors.eliminatePartialSequential(order, gtsam.EliminateQR)
+    except RuntimeError as error:
+        raise singular(graph, ordering) from error
+    return BayesNet(net, graph)
+
+
+def solve_graph(
+    graph: LinearGraph, ordering: Ordering, method: str = "sequential"
+) -> tuple[dict[Variable, Floats], BayesNet | None]:
+    """The values of all variables, and the Bayes net where the method makes one.
+
+    Args:
+        graph: A square or consistent overdetermined system.
+        ordering: All its variables.
+        method: "sequential" (one variable at a time) or "multifrontal" (clique by clique).
+    """
+    if method not in METHODS:
+        raise OrderingError(f"There is no elimination method {method!r}. Methods: {', '.join(METHODS)}.")
+    net: BayesNet | None = None
+    try:
+        if method == "sequential":
+            net = eliminate(graph, ordering)
+            solution = net.net.optimize()
+        else:
+            tree = to_gtsam(graph).eliminateMultifrontal(gtsam_ordering(graph, ordering), gtsam.EliminateQR)
+            solution = tree.optimize()
+    except RuntimeError as error:
+        raise singular(graph, ordering) from error
+    return {variable: solution.at(key) for key, variable in enumerate(graph.variables)}, net
+
+
+def singular(graph: LinearGraph, ordering: Ordering) -> SingularSystemError:
+    """The error for a graph that cannot be solved, before anybody has looked for the cause."""
+    return SingularSystemError(
+        f"The equations do not determine all of the {graph.columns} unknowns.", graph=graph, ordering=ordering
+    )
+
+
+def _gtsam_factor(factor: Factor, keys: Mapping[Variable, int]) -> gtsam.GaussianFactor:
+    model = gtsam.noiseModel.Unit.Create(factor.rows)
+    terms = [(keys[variable], block) for variable, block in factor.blocks]
+    # GTSAM's Python constructor of JacobianFactor stops at three keys; a conditional is a factor of
+    # any number.
+    return gtsam.GaussianConditional(terms, 1, factor.rhs, model)

@@ -1,0 +1,103 @@
+"""Checked inputs: what a caller gives becomes arrays, or an error that says what was allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn.equations import Known
+from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.spatial import Floats
+
+Partial = npt.ArrayLike | Mapping[str, npt.ArrayLike]
+
+
+def check_wrenches(mechanism: Mechanism, wrenches: Mapping[str, npt.ArrayLike] | None) -> dict[str, Floats]:
+    """External wrenches as arrays by link name."""
+    checked = {}
+    for link, value in (wrenches or {}).items():
+        mechanism.check_link(link)
+        wrench = as_floats(value, f"The external wrench on link {link!r}", (6,))
+        if not np.isfinite(wrench).all():
+            raise InputError(f"The external wrench on link {link!r} is not finite: {wrench.tolist()}.")
+        checked[link] = wrench
+    return checked
+
+
+def as_floats(value: npt.ArrayLike, what: str, shape: tuple[int, ...]) -> Floats:
+    """A float array of one shape, or an InputError."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} is {value!r}; it must be numbers of shape {shape}.") from None
+    if array.shape != shape:
+        raise InputError(f"{what} has shape {array.shape}; it must be {shape}.")
+    return array
+
+
+def forward_known(mechanism: Mechanism, tau: npt.ArrayLike) -> Known:
+    """All torques known, no acceleration."""
+    nv = mechanism.nv
+    return Known(
+        np.full(nv, np.nan), mechanism.check_v(tau, "tau"), np.zeros(nv, dtype=bool), np.ones(nv, dtype=bool)
+    )
+
+
+def inverse_known(mechanism: Mechanism, a: npt.ArrayLike, actuated: Iterable[str] | None) -> Known:
+    """All accelerations known; the torques of joints without a motor are zero."""
+    nv = mechanism.nv
+    sought = actuated_entries(mechanism, actuated)
+    return Known(mechanism.check_v(a, "a"), np.zeros(nv), np.ones(nv, dtype=bool), ~sought)
+
+
+def actuated_entries(mechanism: Mechanism, actuated: Iterable[str] | None) -> npt.NDArray[np.bool_]:
+    """Which entries of tau belong to the joints sought, shape (nv,).
+
+    By default every joint of a tree, and the joints marked actuated where there are loops or couplings.
+    """
+    sought = np.zeros(mechanism.nv, dtype=bool)
+    if actuated is None:
+        names = [j.name for j in mechanism.movable_joints if j.actuated or not mechanism.is_closed_kind]
+    else:
+        names = [actuated] if isinstance(actuated, str) else list(actuated)
+    for name in names:
+        sought[mechanism.v_slice(name)] = True
+    return sought
+
+
+def hybrid_known(mechanism: Mechanism, a: Partial, tau: Partial) -> Known:
+    """What is given of a and tau; in a tree exactly one of the two for every freedom."""
+    a_values = _partial(mechanism, a, "a")
+    tau_values = _partial(mechanism, tau, "tau")
+    a_mask, tau_mask = ~np.isnan(a_values), ~np.isnan(tau_values)
+    if not mechanism.is_closed_kind:
+        for given, fault in ((a_mask & tau_mask, "both"), (~a_mask & ~tau_mask, "neither")):
+            if given.any():
+                names = [n for n in mechanism.joint_names if given[mechanism.v_slices[n]].any()]
+                raise InputError(
+                    f"{fault.capitalize()} of a and tau {'are' if fault == 'both' else 'is'} given for joints "
+                    f"{', '.join(names)}; give exactly one for every freedom of a tree "
+                    "(nan, or no entry, where it is unknown)."
+                )
+    return Known(a_values, tau_values, a_mask, tau_mask)
+
+
+def _partial(mechanism: Mechanism, given: Partial, what: str) -> Floats:
+    """An array of shape (nv,) with nan where nothing is given."""
+    if not isinstance(given, Mapping):
+        values = as_floats(given, what, (mechanism.nv,))
+    else:
+        values = np.full(mechanism.nv, np.nan)
+        for name, value in given.items():
+            entries = mechanism.v_slice(name)
+            size = entries.stop - entries.start
+            scalar = size == 1 and np.ndim(value) == 0
+            label = f"{what} of joint {name!r}"
+            values[entries] = as_floats(value, label, () if scalar else (size,))
+    if np.isinf(values).any():
+        names = [n for n in mechanism.joint_names if np.isinf(values[mechanism.v_slices[n]]).any()]
+        raise InputError(f"{what} is infinite at joints {', '.join(names)}; give finite numbers or nan.")
+    return values

@@ -1,0 +1,122 @@
+"""The answer of a dynamics problem: every acceleration, torque and wrench, and how well it fits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from factorgraph_dyn.equations import Known, LinearGraph, State, Variable
+from factorgraph_dyn.equations.dynamics_graph import base_acceleration
+from factorgraph_dyn.equations.factors import acceleration, wrench
+from factorgraph_dyn.errors import ResidualError
+from factorgraph_dyn.ordering import Ordering
+from factorgraph_dyn.solve.elimination import BayesNet, eliminate
+from factorgraph_dyn.spatial import Floats
+
+RESIDUAL_TOLERANCE = 1e-9  # of the largest term in equations of the same kind
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """All unknowns of a mechanism at a state.
+
+    Attributes:
+        a: Joint accelerations, rad/s^2 or m/s^2, shape (nv,).
+        tau: Joint torques, N m or N, shape (nv,).
+        residual: Largest misfit of an equation, relative to the terms in equations of its kind.
+        ordering: The ordering the graph was eliminated in.
+        graph: The equations.
+        state: The mechanism at (q, v).
+        values: Every variable of the graph.
+    """
+
+    a: Floats
+    tau: Floats
+    residual: float
+    ordering: Ordering
+    graph: LinearGraph
+    state: State
+    values: Mapping[Variable, Floats]
+    eliminated: BayesNet | None = None
+
+    @property
+    def twists(self) -> Mapping[str, Floats]:
+        """Twist [omega; v] of every link by name, in its own frame, shape (6,) each."""
+        return self.state.twists
+
+    @cached_property
+    def accelerations(self) -> Mapping[str, Floats]:
+        """Spatial acceleration of every link by name, in its own frame, shape (6,) each.
+
+        As in Newton-Euler algorithms gravity is included: the base accelerates upward with g.
+        """
+        mechanism = self.state.mechanism
+        found = {mechanism.base: base_acceleration(mechanism)}
+        for joint in mechanism.topology.outward:
+            found[joint.child] = self.values[acceleration(joint.child)]
+        return found
+
+    @cached_property
+    def wrenches(self) -> Mapping[str, Floats]:
+        """Wrench [moment; force] each joint and loop passes to its child, in the child's frame."""
+        names = [*self.state.joints, *self.state.loops]
+        return {name: self.values[wrench(name)] for name in names}
+
+    @cached_property
+    def bayes_net(self) -> BayesNet:
+        """The Bayes net of the elimination."""
+        return self.eliminated or eliminate(self.graph, self.ordering)
+
+
+def joint_vector(state: State, kind: str, given: Floats, values: Mapping[Variable, Floats]) -> Floats:
+    """a or tau in full: what was given, and what was solved for, shape (nv,)."""
+    mechanism = state.mechanism
+    full = given.copy()
+    for variable, value in values.items():
+        if variable.kind == kind and variable.owner in mechanism.joint_by_name:
+            part = full[mechanism.v_slices[variable.owner]]
+            unknown = np.isnan(part) if variable.size < len(part) else np.ones(len(part), dtype=bool)
+            part[unknown] = value
+    return full
+
+
+def given_or_nan(known: Known) -> tuple[Floats, Floats]:
+    """The given accelerations and torques, with nan where unknown."""
+    return np.where(known.a_mask, known.a, np.nan), np.where(known.tau_mask, known.tau, np.nan)
+
+
+def check_residual(graph: LinearGraph, values: Mapping[Variable, Floats], ordering: Ordering) -> float:
+    """The largest relative misfit of an equation.
+
+    Raises:
+        ResidualError: It is too large for the answer to be trusted.
+    """
+    misfit: defaultdict[str, float] = defaultdict(float)
+    scale: defaultdict[str, float] = defaultdict(float)
+    worst: dict[str, str] = {}
+    for factor in graph.factors:
+        terms = [block @ values[variable] for variable, block in factor.blocks]
+        terms.append(-factor.rhs)
+        stacked = np.array(terms)
+        error = float(np.abs(stacked.sum(axis=0)).max(initial=0.0))
+        scale[factor.kind] = max(scale[factor.kind], float(np.abs(stacked).max(initial=0.0)))
+        if not error <= misfit[factor.kind]:  # nan must not hide
+            misfit[factor.kind], worst[factor.kind] = error, str(factor)
+    residual = 0.0
+    for kind, error in misfit.items():
+        relative = error / scale[kind] if scale[kind] > 0 else error
+        if not relative <= RESIDUAL_TOLERANCE:
+            raise ResidualError(
+                f"The answer misses equation {worst[kind]} by {relative:.2e} of its terms (allowed "
+                f"{RESIDUAL_TOLERANCE:g}): the given values contradict the equations, or the system is "
+                "too badly conditioned. Check what is given, or use another ordering.",
+                residual=relative,
+                graph=graph,
+                ordering=ordering,
+            )
+        residual = max(residual, relative)
+    return residual
