@@ -25,7 +25,7 @@ SMALL_ANGLE = 1e-8  # below it the series of log and exp are exact in double pre
 
 def skew(w: Array) -> Array:
     """The matrix [w] with [w] x = w cross x, shape (3, 3)."""
-    x, y, z = w
+    x, y, z = w.tolist()  # Python scalars are faster than NumPy's
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
@@ -64,14 +64,38 @@ def inverse_adjoint(T: Array) -> Array:
     return Ad
 
 
-def lie_bracket(V: Array) -> Array:
-    """The matrix ad_V with ad_V W = [V, W], shape (6, 6)."""
-    ad = np.zeros((6, 6), dtype=V.dtype)
-    w = skew(V[:3])
-    ad[:3, :3] = w
-    ad[3:, 3:] = w
-    ad[3:, :3] = skew(V[3:])
-    return ad
+def bracket(V: Array, W: Array) -> Array:
+    """The Lie bracket ad_V W of two twists, shape (6,)."""
+    a, b, c, x, y, z = V.tolist()
+    d, e, f, u, v, w = W.tolist()
+    # [omega x omega', v x omega' + omega x v']
+    return np.array(
+        [
+            b * f - c * e,
+            c * d - a * f,
+            a * e - b * d,
+            y * f - z * e + b * w - c * v,
+            z * d - x * f + c * u - a * w,
+            x * e - y * d + a * v - b * u,
+        ]
+    )
+
+
+def dual_bracket(V: Array, F: Array) -> Array:
+    """The product ad_V^T F of a twist and a wrench, shape (6,)."""
+    a, b, c, x, y, z = V.tolist()
+    k, m, n, f, g, h = F.tolist()
+    # [moment x omega + force x v, force x omega]
+    return np.array(
+        [
+            m * c - n * b + g * z - h * y,
+            n * a - k * c + h * x - f * z,
+            k * b - m * a + f * y - g * x,
+            g * c - h * b,
+            h * a - f * c,
+            f * b - g * a,
+        ]
+    )
 
 
 def spatial_inertia(mass: float, com: Floats, inertia: Floats) -> Floats:

@@ -20,6 +20,7 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.spatial import Array
 
 Mask = npt.NDArray[np.bool_]
+_NO_LOSSES = {nv: np.zeros(nv) for nv in range(7)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +116,12 @@ def _torques(state: State) -> list[Factor]:
     equations = []
     for joint in mechanism.movable_joints:
         here = state.joints[joint.name]
-        q = state.q[mechanism.q_slices[joint.name]]
-        losses = factors.joint_losses(q, here.v, joint.damping, joint.friction, joint.stiffness, joint.rest)
+        losses = _NO_LOSSES[joint.nv]
+        if not joint.is_lossless:
+            q = state.q[mechanism.q_slices[joint.name]]
+            losses = factors.joint_losses(
+                q, here.v, joint.damping, joint.friction, joint.stiffness, joint.rest
+            )
         equations.append(
             factors.torque_factor(joint.name, here.S, joint.armature, losses, coupled[joint.name])
         )
@@ -135,9 +140,10 @@ def _known_values(mechanism: Mechanism, known: Known) -> dict[Variable, Value]:
             (factors.joint_acceleration(joint.name, joint.nv), known.a, known.a_mask),
             (factors.torque(joint.name, joint.nv), known.tau, known.tau_mask),
         ):
-            if mask[entries].all():
+            known_entries = mask[entries].tolist()
+            if all(known_entries):
                 values[variable] = Value(value[entries])
-            elif mask[entries].any():
+            elif any(known_entries):
                 values[variable] = Value(value[entries], mask[entries])
     for loop in mechanism.loops:  # a loop joint is passive
         values[factors.torque(loop.name, loop.nv)] = Value(np.zeros(loop.nv))

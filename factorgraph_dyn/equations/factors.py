@@ -20,9 +20,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from factorgraph_dyn.equations.linear_graph import Factor, Variable
-from factorgraph_dyn.spatial import Array, Floats, lie_bracket, sign
+from factorgraph_dyn.spatial import Array, Floats, bracket, dual_bracket, sign
 
 IDENTITY = np.eye(6)
+MINUS_IDENTITY = {size: -np.eye(size) for size in range(7)}
 
 
 def twist(link: str) -> Variable:
@@ -80,7 +81,7 @@ def acceleration_factor(
     if S.shape[1] == 0:
         return Factor("acceleration", joint, tuple(blocks), np.zeros(6))
     blocks.append((joint_acceleration(joint, S.shape[1]), -S))
-    rhs = lie_bracket(V_child) @ (S @ v)
+    rhs = bracket(V_child, S @ v)
     if S_rate_v is not None:
         rhs = rhs + S_rate_v
     return Factor("acceleration", joint, tuple(blocks), rhs)
@@ -106,9 +107,9 @@ def wrench_factor(
     """
     # G_i A_i - sum_in F_j + sum_out Ad_ci^T F_j = ad(V_i)^T G_i V_i + F_ext
     blocks = [(acceleration(link), G)]
-    blocks += [(wrench(joint), -IDENTITY) for joint in joints_in]
+    blocks += [(wrench(joint), MINUS_IDENTITY[6]) for joint in joints_in]
     blocks += [(wrench(joint), Ad_child_link.T) for joint, Ad_child_link in joints_out]
-    rhs = lie_bracket(V).T @ (G @ V)
+    rhs = dual_bracket(V, G @ V)
     return Factor("wrench", link, tuple(blocks), rhs if external is None else rhs + external)
 
 
@@ -126,7 +127,7 @@ def torque_factor(
     """
     # S_j^T F_j + armature a_j - tau_j - (coupling forces) = -losses
     nv = S.shape[1]
-    blocks = [(wrench(joint), S.T), (torque(joint, nv), -np.eye(nv))]
+    blocks = [(wrench(joint), S.T), (torque(joint, nv), MINUS_IDENTITY[nv])]
     if armature.any():
         blocks.append((joint_acceleration(joint, nv), np.diag(armature)))
     blocks += [(coupling_force(name), np.full((1, 1), -share)) for name, share in coupled]
@@ -137,10 +138,8 @@ def joint_losses(
     q: Array, v: Array, damping: Floats, friction: Floats, stiffness: Floats, rest: Floats
 ) -> Array:
     """The torque that damping, Coulomb friction and springs take from a motor, shape (nv,)."""
-    losses: Array = np.zeros(len(damping))
-    if damping.any():
-        losses = losses + damping * v
-    if friction.any():
+    losses: Array = damping * v
+    if friction.any():  # sign and spring are worth a symbol only where they act
         losses = losses + friction * sign(v)
     if stiffness.any():
         losses = losses + stiffness * (q - rest)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,7 @@ from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.spatial import Array
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(NamedTuple):
     """A vector unknown, such as ``A[forearm]``.
 
     Attributes:
@@ -32,7 +32,7 @@ class Variable:
 
     kind: str
     owner: str
-    size: int = field(compare=False)
+    size: int
 
     def __str__(self) -> str:
         return f"{self.kind}[{self.owner}]"

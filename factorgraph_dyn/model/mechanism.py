@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -220,6 +222,77 @@ class Mechanism:
         """How far the state is from closing all loops and couplings (m, rad; with v, also per s)."""
         speeds = None if v is None else self.check_v(v)
         return closure.closure_error(self, self.check_q(q), speeds)
+
+    # ---- files and new mechanisms; the work is done in model/readers/native.py and model/edit.py
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of everything but the notes, 64 hexadecimal digits; equal for equal mechanisms."""
+        from factorgraph_dyn.model.readers import native
+
+        return native.fingerprint(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the mechanism in full to a file that ``fgd.load`` reads back exactly (JSON)."""
+        from factorgraph_dyn.model.readers import native
+
+        Path(path).write_text(native.to_json(self), encoding="utf-8")
+
+    def subset(
+        self, *, base: str | None = None, tips: Iterable[str] = (), q: npt.ArrayLike | None = None
+    ) -> Mechanism:
+        """The part from the link ``base`` outward, to the links ``tips`` or to every end."""
+        from factorgraph_dyn.model import edit
+
+        return edit.subset(self, base=base, tips=tips, q=q)
+
+    def lock(self, joints: Iterable[str] | Mapping[str, npt.ArrayLike]) -> Mechanism:
+        """The mechanism with joints fixed at their neutral place, or at {name: coordinates}."""
+        from factorgraph_dyn.model import edit
+
+        return edit.lock(self, joints)
+
+    def change_base(self, link: str, *, q: npt.ArrayLike | None = None) -> Mechanism:
+        """The mechanism with another link as its base, or as its floating link where it floats."""
+        from factorgraph_dyn.model import edit
+
+        return edit.change_base(self, link, q=q)
+
+    def float_base(self) -> Mechanism:
+        """The mechanism on a free base: a floating joint to its base from a new link ``world``."""
+        from factorgraph_dyn.model import edit
+
+        return edit.float_base(self)
+
+    def merge_fixed(self) -> Mechanism:
+        """The mechanism with links on fixed joints merged into their parents; frames keep their names."""
+        from factorgraph_dyn.model import edit
+
+        return edit.merge_fixed(self)
+
+    def add_payload(
+        self,
+        link: str,
+        mass: float,
+        com: npt.ArrayLike = (0.0, 0.0, 0.0),
+        inertia: npt.ArrayLike | None = None,
+    ) -> Mechanism:
+        """The mechanism with a body (kg, m, kg m^2 about its com) rigidly added to a link or frame."""
+        from factorgraph_dyn.model import edit
+
+        return edit.add_payload(self, link, mass, com, inertia)
+
+    def add_frame(self, name: str, link: str, placement: npt.ArrayLike | None = None) -> Mechanism:
+        """The mechanism with one more named frame on a link, or relative to another frame."""
+        from factorgraph_dyn.model import edit
+
+        return edit.add_frame(self, name, link, placement)
+
+    def rename(self, names: Mapping[str, str], *, name: str | None = None) -> Mechanism:
+        """The mechanism with other names, {old: new}; ``name`` renames the mechanism itself."""
+        from factorgraph_dyn.model import edit
+
+        return edit.rename(self, names, name=name)
 
     # ---- checks
 

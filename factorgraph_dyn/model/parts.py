@@ -146,6 +146,11 @@ class Joint:
         """The unit axes as rows, shape (1 or 2, 3)."""
         return axes_of(self.kind, self.axis)
 
+    @cached_property
+    def is_lossless(self) -> bool:
+        """Whether neither damping nor friction nor a spring acts."""
+        return not (self.damping.any() or self.friction.any() or self.stiffness.any())
+
 
 @dataclass(frozen=True, eq=False)
 class Loop:

@@ -94,7 +94,7 @@ class BayesNet:
         return values
 
     def _conditional(self, conditional: gtsam.GaussianConditional) -> Conditional:
-        variable, *parents = (self.graph.variables[key] for key in conditional.keys())
+        variable, *parents = (self.graph.variables[key] for key in conditional.keys())  # noqa: SIM118
         S = conditional.S()
         blocks, start = {}, 0
         for parent in parents:
@@ -124,18 +124,51 @@ def gtsam_ordering(graph: LinearGraph, ordering: Ordering) -> gtsam.Ordering:
 def eliminate(graph: LinearGraph, ordering: Ordering) -> BayesNet:
     """The Bayes net of a graph; variables that the ordering leaves out are kept as parents.
 
+    GTSAM's own sequential elimination carries structure without rows along, which would give the rnea
+    net parents that its recursion does not have; so its QR step is called variable by variable, and
+    what has no rows left is dropped.
+
     Raises:
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
     """
-    factors, order = to_gtsam(graph), gtsam_ordering(graph, ordering)
-    try:
-        if len(ordering) == len(graph.variables):
-            net = factors.eliminateSequential(order, gtsam.EliminateQR)
-        else:
-            net, _ = factors.eliminatePartialSequential(order, gtsam.EliminateQR)
-    except RuntimeError as error:
-        raise singular(graph, ordering) from error
+    holding: list[list[_Held]] = [[] for _ in graph.variables]
+    keys = {variable: index for index, variable in enumerate(graph.variables)}
+    for factor in graph.factors:
+        _hold(_gtsam_factor(factor, keys), holding)
+    net = gtsam.GaussianBayesNet()
+    for name in ordering.variables:
+        key = keys[graph.by_name[name]]
+        gathered = gtsam.GaussianFactorGraph()
+        for held in holding[key]:
+            if not held.used:
+                held.used = True
+                gathered.push_back(held.factor)
+        single = gtsam.Ordering()
+        single.push_back(key)
+        try:
+            conditional, rest = gtsam.EliminateQR(gathered, single)
+        except (RuntimeError, IndexError, ValueError) as error:
+            raise singular(graph, ordering) from error
+        net.push_back(conditional)
+        if rest.rows():
+            _hold(rest, holding)
     return BayesNet(net, graph)
+
+
+class _Held:
+    """A factor that waits for the first of its variables to be eliminated."""
+
+    __slots__ = ("factor", "used")
+
+    def __init__(self, factor: gtsam.GaussianFactor) -> None:
+        self.factor = factor
+        self.used = False
+
+
+def _hold(factor: gtsam.GaussianFactor, holding: list[list[_Held]]) -> None:
+    held = _Held(factor)
+    for key in factor.keys():  # noqa: SIM118 - GTSAM's factors are no mappings
+        holding[key].append(held)
 
 
 def solve_graph(

@@ -74,11 +74,11 @@ def hybrid_known(mechanism: Mechanism, a: Partial, tau: Partial) -> Known:
     tau_values = _partial(mechanism, tau, "tau")
     a_mask, tau_mask = ~np.isnan(a_values), ~np.isnan(tau_values)
     if not mechanism.is_closed_kind:
-        for given, fault in ((a_mask & tau_mask, "both"), (~a_mask & ~tau_mask, "neither")):
+        for given, fault in ((a_mask & tau_mask, "Both"), (~a_mask & ~tau_mask, "Neither")):
             if given.any():
                 names = [n for n in mechanism.joint_names if given[mechanism.v_slices[n]].any()]
                 raise InputError(
-                    f"{fault.capitalize()} of a and tau {'are' if fault == 'both' else 'is'} given for joints "
+                    f"{fault} of a and tau given for joints "
                     f"{', '.join(names)}; give exactly one for every freedom of a tree "
                     "(nan, or no entry, where it is unknown)."
                 )

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from factorgraph_dyn.equations import Known, LinearGraph, State, Variable
+from factorgraph_dyn.equations import Factor, Known, LinearGraph, State, Variable
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.factors import acceleration, wrench
 from factorgraph_dyn.errors import ResidualError
@@ -90,28 +90,21 @@ def given_or_nan(known: Known) -> tuple[Floats, Floats]:
 
 
 def check_residual(graph: LinearGraph, values: Mapping[Variable, Floats], ordering: Ordering) -> float:
-    """The largest relative misfit of an equation.
+    """The largest misfit of an equation, relative to the largest term in equations of its kind.
 
     Raises:
         ResidualError: It is too large for the answer to be trusted.
     """
-    misfit: defaultdict[str, float] = defaultdict(float)
+    misfits = [_misfit(factor, values) for factor in graph.factors]
     scale: defaultdict[str, float] = defaultdict(float)
-    worst: dict[str, str] = {}
-    for factor in graph.factors:
-        terms = [block @ values[variable] for variable, block in factor.blocks]
-        terms.append(-factor.rhs)
-        stacked = np.array(terms)
-        error = float(np.abs(stacked.sum(axis=0)).max(initial=0.0))
-        scale[factor.kind] = max(scale[factor.kind], float(np.abs(stacked).max(initial=0.0)))
-        if not error <= misfit[factor.kind]:  # nan must not hide
-            misfit[factor.kind], worst[factor.kind] = error, str(factor)
+    for factor, (_, size) in zip(graph.factors, misfits, strict=True):
+        scale[factor.kind] = max(scale[factor.kind], size)
     residual = 0.0
-    for kind, error in misfit.items():
-        relative = error / scale[kind] if scale[kind] > 0 else error
-        if not relative <= RESIDUAL_TOLERANCE:
+    for factor, (misfit, _) in zip(graph.factors, misfits, strict=True):
+        relative = misfit / scale[factor.kind] if scale[factor.kind] > 0 else misfit
+        if not relative <= RESIDUAL_TOLERANCE:  # nan must not hide
             raise ResidualError(
-                f"The answer misses equation {worst[kind]} by {relative:.2e} of its terms (allowed "
+                f"The answer misses equation {factor} by {relative:.2e} of its terms (allowed "
                 f"{RESIDUAL_TOLERANCE:g}): the given values contradict the equations, or the system is "
                 "too badly conditioned. Check what is given, or use another ordering.",
                 residual=relative,
@@ -120,3 +113,14 @@ def check_residual(graph: LinearGraph, values: Mapping[Variable, Floats], orderi
             )
         residual = max(residual, relative)
     return residual
+
+
+def _misfit(factor: Factor, values: Mapping[Variable, Floats]) -> tuple[float, float]:
+    """The largest misfit of a factor's rows, and its largest term."""
+    error = factor.rhs
+    size = max(map(abs, factor.rhs.tolist()), default=0.0)
+    for variable, block in factor.blocks:
+        term = block @ values[variable]
+        error = error - term
+        size = max(size, *map(abs, term.tolist()))
+    return max(map(abs, error.tolist()), default=0.0), size
