@@ -1,0 +1,1 @@
+"""The commands of ``fgdyn``: words become calls. One module a group, each with ``register(app)``."""

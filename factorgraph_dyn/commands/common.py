@@ -1,0 +1,41 @@
+"""What all commands share: finding robots, the table options, and errors without tracebacks."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.model import Mechanism, robots
+from factorgraph_dyn.show.tables import Format
+
+Problem = Literal["forward", "inverse", "hybrid"]
+
+RobotArgument = Annotated[
+    str, typer.Argument(metavar="ROBOT", help="A built-in name (see 'fgdyn robots') or a model file.")
+]
+FormatOption = Annotated[Format, typer.Option("--format", help="How to print the rows.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the random state.")]
+
+
+def find_robot(name: str) -> Mechanism:
+    """The mechanism of a built-in name, such as puma560 or pendulum:5, or of a model file."""
+    kind, _, size = name.partition(":")
+    if kind in robots.BUILT_IN and not Path(name).exists():
+        build = robots.BUILT_IN[kind]
+        if not size:
+            return build()
+        if not inspect.signature(build).parameters or not size.isdigit():
+            raise InputError(f"Robot {name!r}: only sized robots take ':N', such as pendulum:5.")
+        return build(int(size))  # type: ignore[call-arg]
+    if Path(name).exists():
+        from factorgraph_dyn.model.load import load
+
+        return load(name)
+    raise InputError(
+        f"There is no robot or file {name!r}. Built-in robots: {', '.join(robots.BUILT_IN)}; or give the "
+        "path of a URDF, MJCF or SDF file."
+    )

@@ -1,0 +1,1 @@
+"""What the other rooms make becomes tables and pictures."""
