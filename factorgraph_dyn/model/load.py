@@ -1,0 +1,136 @@
+"""A file becomes a ``Mechanism``: URDF, MJCF, SDF, a YAML of closures or the package's own format.
+
+The format is told by the content, never by the file's name. Files are untrusted: only what the model
+file's own folder holds is read, sizes are bounded, and every failure is a ``ModelError`` with file,
+line and element. Runs once a mechanism.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from factorgraph_dyn.errors import FactorGraphDynError, ModelError
+from factorgraph_dyn.model import edit
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.readers.closures import add_closures, is_closure_file, parse_closures
+from factorgraph_dyn.model.readers.mjcf import read_mjcf
+from factorgraph_dyn.model.readers.native import read_native
+from factorgraph_dyn.model.readers.sdf import read_sdf
+from factorgraph_dyn.model.readers.urdf import read_urdf
+from factorgraph_dyn.model.readers.xml_tree import Document, parse_xml, read_bytes
+
+DESCRIPTIONS_PREFIX = "robot_descriptions:"
+
+
+def load(
+    path: str | PathLike[str],
+    *,
+    floating_base: bool = False,
+    merge_fixed: bool = False,
+    closures: str | PathLike[str] | None = None,
+    folder: str | PathLike[str] | None = None,
+) -> Mechanism:
+    """The mechanism that a URDF, MJCF, SDF or own-format file describes.
+
+    Args:
+        path: The file; a YAML of closures stands for the URDF of the same name beside it; a name such
+            as ``robot_descriptions:panda_description`` is loaded through that package.
+        floating_base: Free the base: a floating joint ``floating_base`` from a new base ``world``.
+        merge_fixed: Merge links joined by fixed joints; each leaves a frame of its name.
+        closures: A YAML file that lists loop closures between links, frames or joints.
+        folder: The folder that included files must not leave; default the file's own.
+
+    Raises:
+        ModelError: The file cannot be read or makes no mechanism; says file, line and element.
+    """
+    text_path = str(path)
+    if text_path.startswith(DESCRIPTIONS_PREFIX):
+        path = _description_path(text_path.removeprefix(DESCRIPTIONS_PREFIX))
+    file = Path(path)
+    content = read_bytes(file)
+    if is_closure_file(content):
+        if closures is not None:
+            raise ModelError(f"{file}: the file itself lists closures; give the model's file as path.")
+        closures, file = file, file.with_suffix(".urdf")
+        content = read_bytes(file)
+    mechanism = _read(content, file, Path(folder) if folder is not None else file.parent)
+    if closures is not None:
+        yaml = Path(closures)
+        mechanism = add_closures(mechanism, parse_closures(read_bytes(yaml), str(yaml)), str(yaml))
+    if floating_base:
+        mechanism = edit.float_base(mechanism)
+    if merge_fixed:
+        mechanism = edit.merge_fixed(mechanism)
+    return mechanism
+
+
+def loads(text: str | bytes, *, file: str = "<text>") -> Mechanism:
+    """The mechanism that a text in any of the formats describes; nothing else is read."""
+    return _read(text.encode() if isinstance(text, str) else text, Path(file), None)
+
+
+def _read(content: bytes, file: Path, folder: Path | None) -> Mechanism:
+    start = content[:64].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start.startswith(b"{"):
+        try:
+            return read_native(content.decode("utf-8-sig"), str(file))
+        except UnicodeDecodeError as error:
+            raise ModelError(f"{file}:1: the file is not UTF-8: {error}.", file=str(file)) from None
+    document = parse_xml(content, str(file))
+    reader = _xml_reader(document, folder)
+    try:
+        return reader()
+    except FactorGraphDynError as error:
+        if str(error).startswith(str(file)) or error.details.get("file"):
+            raise
+        root = document.root
+        message = f"{file}:{root.line}: {root.label}: {error}"
+        raise ModelError(message, file=str(file), line=root.line, element=root.tag) from None
+
+
+def _xml_reader(document: Document, folder: Path | None) -> Callable[[], Mechanism]:
+    """The reader for a document, chosen by its root element."""
+    root = document.root
+    if root.tag == "robot":
+        return lambda: read_urdf(document)
+    if root.tag == "mujoco":
+        return lambda: read_mjcf(document, folder)
+    if root.tag in ("sdf", "gazebo"):
+        return lambda: read_sdf(document, folder)
+    if root.tag == "mujocoinclude":
+        root.fail("this file is a part that other MJCF files include; load the file that includes it.")
+    root.fail(
+        "the root element is none that is known. Roots: <robot> (URDF), <mujoco> (MJCF), <sdf> (SDF); the "
+        "package's own files are JSON."
+    )
+
+
+def _description_path(name: str) -> str:
+    """The file of a robot of the ``robot_descriptions`` package, which may fetch it."""
+    if not name.isidentifier():
+        raise ModelError(f"{name!r} is no robot description's name; they look like 'panda_description'.")
+    try:
+        importlib.import_module("robot_descriptions")
+    except ImportError:
+        raise ModelError(
+            f"Loading {name!r} needs the robot_descriptions package: pip install factorgraph_dyn[descriptions]"
+        ) from None
+    try:
+        module: Any = importlib.import_module(f"robot_descriptions.{name}")
+    except ModuleNotFoundError as error:
+        raise ModelError(
+            f"robot_descriptions has no robot {name!r} ({error}); its list is in "
+            "robot_descriptions.DESCRIPTIONS."
+        ) from None
+    except Exception as error:  # the package clones repositories while it is imported
+        raise ModelError(
+            f"robot_descriptions could not fetch {name!r}: {error}. It needs a network the first time."
+        ) from error
+    for attribute in ("URDF_PATH", "MJCF_PATH"):
+        if hasattr(module, attribute):
+            return str(getattr(module, attribute))
+    raise ModelError(f"robot_descriptions gives no URDF or MJCF file for {name!r}.")

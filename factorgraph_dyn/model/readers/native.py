@@ -1,0 +1,230 @@
+"""The package's own file format: a mechanism in full, as versioned JSON, to be read back exactly.
+
+    {"format": "factorgraph_dyn mechanism", "version": 1, "name": ..., "gravity": [...],
+     "links": [...], "joints": [...], "loops": [...], "couplings": [...], "frames": [...], "notes": [...]}
+
+Numbers are written so that they read back to the same bits; infinite limits are the strings "inf"
+and "-inf". Fields that have their default are left out. The same content without notes, hashed, is
+the mechanism's fingerprint. Runs once a mechanism.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+import numpy as np
+
+from factorgraph_dyn.errors import ModelError
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+
+FORMAT = "factorgraph_dyn mechanism"
+VERSION = 1
+PARTS: dict[str, type[Any]] = {
+    "links": Link,
+    "joints": Joint,
+    "loops": Loop,
+    "couplings": Coupling,
+    "frames": Frame,
+}
+TEXTS = ("name", "kind", "parent", "child", "predecessor", "successor", "joint", "source", "link")
+
+
+def to_dict(mechanism: Mechanism) -> dict[str, Any]:
+    """The mechanism as plain lists, numbers and strings, ready for JSON."""
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": mechanism.name,
+        "gravity": np.asarray(mechanism.gravity).tolist(),
+    }
+    for key in PARTS:
+        content[key] = [_part_to_dict(part) for part in getattr(mechanism, key)]
+    content["notes"] = list(mechanism.notes)
+    return content
+
+
+def to_json(mechanism: Mechanism) -> str:
+    """The text of the mechanism's file, one part a line."""
+    content = to_dict(mechanism)
+    lines = []
+    for key, value in content.items():
+        if key in PARTS or key == "notes":
+            rows = ",\n".join("    " + json.dumps(item, allow_nan=False) for item in value)
+            lines.append(f"  {json.dumps(key)}: [\n{rows}\n  ]" if value else f"  {json.dumps(key)}: []")
+        else:
+            lines.append(f"  {json.dumps(key)}: {json.dumps(value, allow_nan=False)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def fingerprint(mechanism: Mechanism) -> str:
+    """A hash of everything but the notes, as 64 hexadecimal digits; equal for equal mechanisms."""
+    content = to_dict(mechanism)
+    del content["notes"]
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_native(text: str, file: str) -> Mechanism:
+    """The mechanism of a file in the package's own format.
+
+    Raises:
+        ModelError: Not JSON, another version, or parts that make no mechanism.
+    """
+    try:
+        content = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise ModelError(
+            f"{file}:{error.lineno}: the file is not JSON: {error.msg}.", file=file, line=error.lineno
+        ) from None
+    except (RecursionError, ValueError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ModelError(f"{file}:1: the file cannot be read as JSON: {reason}.", file=file) from None
+    try:
+        return _from_dict(content)
+    except ModelError as error:
+        line = _line_of(text, str(error.details.get("part", "")))
+        raise ModelError(f"{file}:{line}: {error}", file=file, line=line) from None
+
+
+def _from_dict(content: Any) -> Mechanism:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ModelError(f'The file must be a JSON object with "format": "{FORMAT}".')
+    if content.get("version") != VERSION or isinstance(content.get("version"), bool):
+        raise ModelError(
+            f"The file has version {content.get('version')!r}; this package reads version {VERSION}."
+        )
+    _check_keys(content, {"format", "version", "name", "gravity", "notes", *PARTS}, "the file")
+    parts = {key: tuple(_parts(content.get(key, []), key, PARTS[key])) for key in PARTS}
+    notes = content.get("notes", [])
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        raise ModelError("'notes' must be a list of strings.", part='"notes"')
+    name = content.get("name")
+    if not isinstance(name, str):
+        raise ModelError("'name' must be a string.")
+    gravity = _value("gravity", content.get("gravity", [0.0, 0.0, -9.81]), "the file")
+    if np.shape(gravity) != (3,):
+        raise ModelError("'gravity' must be a list of 3 numbers.", part='"gravity"')
+    return Mechanism(name, **parts, gravity=gravity, notes=tuple(notes))
+
+
+def _part_to_dict(part: Any) -> dict[str, Any]:
+    content = {}
+    for item in fields(part):
+        value = _plain(getattr(part, item.name))
+        if value != _default_of(part, item):
+            content[item.name] = value
+    return content
+
+
+def _default_of(part: Any, item: Any) -> Any:
+    """What a field reads back as when it is left out, in the part's own shape."""
+    if item.default_factory is not MISSING:
+        return _plain(item.default_factory())
+    if item.default is MISSING:
+        return MISSING
+    value = getattr(part, item.name)
+    if isinstance(value, np.ndarray) and np.ndim(item.default) == 0:
+        return np.full(value.shape, item.default).tolist()
+    return _plain(item.default)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _parts(items: Any, key: str, kind: type[Any]) -> list[Any]:
+    if not isinstance(items, list):
+        raise ModelError(f"'{key}' must be a list.", part=f'"{key}"')
+    made = []
+    allowed = {item.name for item in fields(kind)}
+    for index, item in enumerate(items):
+        where = f"{key}[{index}]"
+        if not isinstance(item, dict):
+            raise ModelError(f"{where} must be an object.", part=f'"{key}"')
+        name = item.get("name")
+        part = json.dumps({"name": name})[1:-1] if isinstance(name, str) else f'"{key}"'
+        try:
+            _check_keys(item, allowed, where)
+            values = {field: _value(field, value, where) for field, value in item.items()}
+            made.append(kind(**values))
+        except ModelError as error:
+            raise ModelError(f"{where}: {error}", part=part) from None
+        except TypeError as error:  # a required field is missing
+            raise ModelError(f"{where} is incomplete: {error}.", part=part) from None
+    return made
+
+
+def _value(field: str, value: Any, where: str) -> Any:
+    """A field's value checked for its type: text, truth, numbers or lists of numbers."""
+    if field in TEXTS:
+        if not isinstance(value, str) or not value:
+            raise ModelError(f"{where}: '{field}' must be a non-empty string.")
+        return value
+    if field == "actuated":
+        if not isinstance(value, bool):
+            raise ModelError(f"{where}: 'actuated' must be true or false.")
+        return value
+    if field == "limits":
+        if value is None:
+            return None
+        if not isinstance(value, list) or len(value) != 2:
+            raise ModelError(f"{where}: 'limits' must be null or [lower, upper].")
+        return tuple(_limit(item, where) for item in value)
+    return _numbers(value, f"{where}: '{field}'", 0)
+
+
+def _limit(item: Any, where: str) -> float:
+    if item in ("inf", "-inf"):
+        return float(item)
+    number = _numbers(item, f"{where}: 'limits'", 2)
+    assert isinstance(number, float)
+    return number
+
+
+def _numbers(value: Any, what: str, depth: int) -> Any:
+    if isinstance(value, list) and depth < 2:
+        return [_numbers(item, what, depth + 1) for item in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            pass
+    raise ModelError(f"{what} holds {str(value)[:60]!r}, which is not a number.")
+
+
+def _check_keys(item: Mapping[str, Any], allowed: set[str], where: str) -> None:
+    if unknown := sorted(str(key)[:60] for key in item if key not in allowed):
+        raise ModelError(
+            f"{where} has unknown fields {', '.join(unknown)}. Fields: {', '.join(sorted(allowed))}."
+        )
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the field {twice[:60]!r} occurs twice in one object")
+    return content
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not a finite number")
+
+
+def _line_of(text: str, part: str) -> int:
+    """The line where a piece of text first occurs, 1 where it is not found."""
+    position = text.find(part) if part else -1
+    return 1 if position < 0 else text.count("\n", 0, position) + 1

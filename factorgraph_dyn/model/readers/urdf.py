@@ -1,0 +1,282 @@
+"""URDF becomes a mechanism; the link and joint names, and the order of the joints, are the file's.
+
+    placement_j   <origin xyz rpy>, the pose of the joint frame in the parent link
+    inertia       R I R^T with R from the inertial origin: about the com, in the link's axes
+    armature      rotor inertia times the squared reduction of the joint's transmission, where given
+    mimic         q = multiplier q_source + offset, as a ``Coupling``
+
+Meshes, materials and ``package://`` paths are not looked at. Joints that close loops (a link with
+two parents) become ``Loop``s. What is odd but usable is noted with file and line.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from factorgraph_dyn.errors import ModelError
+from factorgraph_dyn.model.assembly import Connection, assemble
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import Coupling, Joint, Link
+from factorgraph_dyn.model.readers.rotations import from_rpy
+from factorgraph_dyn.model.readers.xml_tree import Document, Element
+from factorgraph_dyn.spatial import Floats, pose
+
+KINDS = {
+    "fixed": "fixed",
+    "revolute": "revolute",
+    "continuous": "continuous",
+    "prismatic": "prismatic",
+    "planar": "planar",
+    "floating": "floating",
+    "spherical": "spherical",
+    "ball": "spherical",
+    "universal": "universal",
+}
+XACRO_ONLY = ("xacro:include", "xacro:macro", "xacro:property", "xacro:arg", "xacro:if", "xacro:unless")
+ROTOR_TAGS = ("drake:rotor_inertia", "rotor_inertia", "rotorInertia", "motorInertia")
+RATIO_TAGS = ("drake:gear_ratio", "gear_ratio", "mechanicalReduction")
+
+
+def read_urdf(document: Document) -> Mechanism:
+    """The mechanism of a URDF file.
+
+    Raises:
+        ModelError: The file does not describe a mechanism; says file, line and element.
+    """
+    root, notes = document.root, list(document.notes)
+    _refuse_xacro(root, notes)
+    links = _unique(root.all("link"), "link")
+    joints = _unique(root.all("joint"), "joint")
+    if not links:
+        root.fail("the robot has no <link>; add at least one.")
+    bodies = [_link(element, notes) for element in links.values()]
+    armatures = _armatures(root, notes)
+    connections = [_connection(e, links, armatures.get(n, 0.0), notes) for n, e in joints.items()]
+    couplings = [c for e in joints.values() if (c := _mimic(e, joints, notes))]
+    base = _base(root, links, connections)
+    _note_massless(bodies, connections, links, notes)
+    try:
+        return assemble(
+            root.get("name") or "robot", bodies, connections, base=base, couplings=couplings, notes=notes
+        )
+    except ModelError as error:
+        raise _located(root, error) from None
+
+
+def _located(root: Element, error: ModelError) -> ModelError:
+    """The error with the file's name in front, unless it says where it is already."""
+    message = str(error)
+    if message.startswith(root.file):
+        return error
+    return ModelError(
+        f"{root.file}:{root.line}: {root.label}: {message}", file=root.file, line=root.line, element=root.tag
+    )
+
+
+def _refuse_xacro(root: Element, notes: list[str]) -> None:
+    for child in root.children:
+        if child.tag in XACRO_ONLY:
+            child.fail("this is a xacro file; expand it first: xacro robot.urdf.xacro > robot.urdf")
+        if child.tag.startswith("xacro:"):
+            notes.append(child.note("a xacro element is left unexpanded; it is not read."))
+
+
+def _unique(elements: list[Element], noun: str) -> dict[str, Element]:
+    """Elements by name; a second one of the same name is refused."""
+    found: dict[str, Element] = {}
+    for element in elements:
+        name = element.name()
+        if name in found:
+            element.fail(f"the {noun} is defined twice, first in line {found[name].line}; rename one.")
+        found[name] = element
+    return found
+
+
+def _origin(element: Element) -> Floats:
+    """The pose of an element's <origin>, the identity where there is none."""
+    origin = element.first("origin")
+    if origin is None:
+        return np.eye(4)
+    return np.asarray(pose(from_rpy(origin.vector("rpy", 3, (0, 0, 0))), origin.vector("xyz", 3, (0, 0, 0))))
+
+
+def _link(element: Element, notes: list[str]) -> Link:
+    name = element.name()
+    inertial = element.first("inertial")
+    if inertial is None:
+        return Link(name)
+    mass_element = inertial.first("mass")
+    mass = 0.0 if mass_element is None else mass_element.number("value")
+    if mass < 0:
+        inertial.fail(f"the mass of link {name!r} is {mass:g} kg; a mass cannot be negative.")
+    T = _origin(inertial)
+    inertia = np.zeros((3, 3))
+    if (tensor := inertial.first("inertia")) is not None:
+        ixx, iyy, izz, ixy, ixz, iyz = (
+            tensor.number(key, 0.0) for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+        )
+        inertia = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
+    elif mass:
+        notes.append(inertial.note(f"link {name!r} has mass but no <inertia>; it is a point mass."))
+    R = T[:3, :3]
+    if not np.array_equal(R, np.eye(3)):
+        inertia = R @ inertia @ R.T
+        inertia = 0.5 * (inertia + inertia.T)
+    return Link(name, mass, T[:3, 3], inertia)
+
+
+def _connection(element: Element, links: dict[str, Element], armature: float, notes: list[str]) -> Connection:
+    name = element.name()
+    kind = KINDS.get((element.get("type") or "").strip())
+    if kind is None:
+        element.fail(f"the joint type {element.get('type')!r} is not known. Types: {', '.join(KINDS)}.")
+    ends = [element.require(role).name("link") for role in ("parent", "child")]
+    for role, end in zip(("parent", "child"), ends, strict=True):
+        if end not in links:
+            element.require(role).fail(
+                f"link {end!r} is not in the file, though joint {name!r} has it as {role}. "
+                f"Links: {', '.join(list(links)[:40])}."
+            )
+    if ends[0] == ends[1]:
+        element.fail(f"link {ends[0]!r} is both parent and child.")
+    damping, friction, extra = _dynamics(element, kind, notes)
+    joint = Joint(
+        name,
+        kind,
+        *ends,
+        placement=_origin(element),
+        axis=_axis(element, kind, notes),
+        armature=armature + extra if kind != "fixed" else 0.0,
+        damping=damping,
+        friction=friction,
+        limits=_limits(element, kind, notes),
+        actuated=kind != "floating",
+    )
+    return Connection(joint, where=f"{element.file}:{element.line}: ")
+
+
+def _axis(element: Element, kind: str, notes: list[str]) -> Floats:
+    default = np.array([1.0, 0.0, 0.0])  # the format's own default
+    axis_element = element.first("axis")
+    if axis_element is None or kind in ("fixed", "floating", "spherical"):
+        return default
+    axis = axis_element.vector("xyz", 3, default)
+    if float(np.linalg.norm(axis)) < 1e-9:
+        axis_element.fail("the axis is zero; give a direction.")
+    if abs(float(np.linalg.norm(axis)) - 1) > 1e-3:
+        notes.append(axis_element.note(f"the axis has length {np.linalg.norm(axis):.4g}; it is normalised."))
+    return axis
+
+
+def _dynamics(element: Element, kind: str, notes: list[str]) -> tuple[float, float, float]:
+    """Damping, friction and armature of a joint."""
+    dynamics = element.first("dynamics")
+    if dynamics is None or kind == "fixed":
+        return 0.0, 0.0, 0.0
+    values = []
+    for key in ("damping", "friction", "armature"):
+        value = dynamics.number(key, 0.0)
+        if value < 0:
+            notes.append(dynamics.note(f"the {key} is negative ({value:g}); it is taken as 0."))
+        values.append(max(value, 0.0))
+    return values[0], values[1], values[2]
+
+
+def _limits(element: Element, kind: str, notes: list[str]) -> tuple[float, float] | None:
+    limit = element.first("limit")
+    if limit is None:
+        if kind in ("revolute", "prismatic"):
+            notes.append(element.note(f"the {kind} joint has no <limit>; it is not limited."))
+        return None
+    for key in ("effort", "velocity"):
+        if limit.get(key) is not None and limit.number(key) < 0:
+            notes.append(limit.note(f"the {key} limit is negative: {limit.get(key)}."))
+    if kind not in ("revolute", "prismatic"):
+        return None
+    lower, upper = limit.number("lower", 0.0), limit.number("upper", 0.0)
+    if limit.get("lower") is None and limit.get("upper") is None:
+        notes.append(limit.note("the limit has neither lower nor upper; the joint is not limited."))
+        return None
+    if lower > upper:
+        notes.append(limit.note(f"lower {lower:g} exceeds upper {upper:g}; the joint is not limited."))
+        return None
+    return lower, upper
+
+
+def _mimic(element: Element, joints: dict[str, Element], notes: list[str]) -> Coupling | None:
+    mimic = element.first("mimic")
+    if mimic is None:
+        return None
+    name, source = element.name(), mimic.name("joint")
+    if source not in joints:
+        mimic.fail(f"joint {source!r} is not in the file. Joints: {', '.join(list(joints)[:40])}.")
+    if source == name:
+        mimic.fail("the joint mimics itself.")
+    for end in (element, joints[source]):
+        if end.get("type") not in ("revolute", "continuous", "prismatic"):
+            notes.append(mimic.note(f"joint {end.get('name')!r} has not one freedom; the mimic is not used."))
+            return None
+    return Coupling(
+        f"{name}_mimics_{source}", name, source, mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
+    )
+
+
+def _armatures(root: Element, notes: list[str]) -> dict[str, float]:
+    """Rotor inertia times the squared reduction, by joint, from the transmissions that give it."""
+    found: dict[str, float] = {}
+    for transmission in root.all("transmission"):
+        actuator = transmission.first("actuator")
+        joint = transmission.first("joint")
+        if actuator is None or joint is None or not joint.get("name"):
+            continue
+        places = (actuator, transmission, joint)
+        rotor = _first_value(places, ROTOR_TAGS)
+        if rotor is None:
+            continue
+        ratio = _first_value(places, RATIO_TAGS)
+        value = rotor * (1.0 if ratio is None else ratio) ** 2
+        if value < 0 or not np.isfinite(value):
+            notes.append(transmission.note(f"the reflected inertia is {value:g}; it is not used."))
+            continue
+        found[joint.name()] = found.get(joint.name(), 0.0) + value
+    return found
+
+
+def _first_value(places: tuple[Element, ...], tags: tuple[str, ...]) -> float | None:
+    for place in places:
+        for child in place.children:
+            if child.tag in tags:
+                if child.get("value") is not None:
+                    return child.number("value")
+                return child.parse_number(child.text, "the text")
+    return None
+
+
+def _base(root: Element, links: dict[str, Element], connections: list[Connection]) -> str:
+    children = {connection.joint.child for connection in connections}
+    bases = [name for name in links if name not in children]
+    if not bases:
+        root.fail("every link is some joint's child: the joints form a cycle and there is no base link.")
+    return bases[0]
+
+
+def _note_massless(
+    bodies: list[Link], connections: list[Connection], links: dict[str, Element], notes: list[str]
+) -> None:
+    """Note moving links that carry nothing: no mass on them or on what is fixed to them or beyond."""
+    mass = {body.name: body.mass for body in bodies}
+    moving = {c.joint.child for c in connections if c.joint.kind != "fixed"}
+    carries = {name for name, value in mass.items() if value > 0}
+    parents = {c.joint.child: c.joint.parent for c in connections}
+    for name in list(carries):
+        above = parents.get(name)
+        while above is not None and above not in carries:
+            carries.add(above)
+            above = parents.get(above)
+    for name in sorted(moving - carries, key=list(links).index):
+        notes.append(
+            links[name].note(
+                "the link moves but neither it nor what it carries has mass; the mass matrix "
+                "is singular unless its joint has armature."
+            )
+        )

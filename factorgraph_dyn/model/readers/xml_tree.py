@@ -1,0 +1,268 @@
+"""An untrusted XML file becomes a tree of elements that know their file and line.
+
+Only what model files need: elements, attributes and text. Document types are refused, so that no
+entity is ever expanded and nothing outside the file is read; size, depth and number of elements are
+bounded. Two faults that are common in published models are forgiven and noted: ``--`` inside
+comments, and junk after the root element. Runs once a file, in linear time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+from xml.parsers import expat
+
+import numpy as np
+
+from factorgraph_dyn.errors import ModelError
+from factorgraph_dyn.spatial import Floats
+
+MAX_BYTES = 32_000_000  # of one file
+MAX_DEPTH = 200  # of nested elements; readers descend recursively
+MAX_ELEMENTS = 400_000  # in one file
+MAX_SHOWN = 60  # characters of a bad value that a message repeats
+
+
+@dataclass(eq=False)
+class Element:
+    """One element of a file: its tag, attributes, text and children, and where it stands."""
+
+    tag: str
+    attributes: dict[str, str]
+    file: str
+    line: int
+    children: list[Element] = field(default_factory=list)
+    text: str = ""
+
+    @property
+    def label(self) -> str:
+        """How messages name the element: ``<joint name="elbow">``."""
+        name = self.attributes.get("name")
+        return f'<{self.tag} name="{shorten(name)}">' if name is not None else f"<{self.tag}>"
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise a ModelError that says where the element is."""
+        raise ModelError(
+            f"{self.file}:{self.line}: {self.label}: {message}",
+            file=self.file,
+            line=self.line,
+            element=self.tag,
+        )
+
+    def note(self, message: str) -> str:
+        """A warning that says where the element is."""
+        return f"{self.file}:{self.line}: {self.label}: {message}"
+
+    def all(self, tag: str) -> list[Element]:
+        """The children with a tag."""
+        return [child for child in self.children if child.tag == tag]
+
+    def first(self, tag: str) -> Element | None:
+        """The first child with a tag, or None."""
+        return next((child for child in self.children if child.tag == tag), None)
+
+    def require(self, tag: str) -> Element:
+        """The first child with a tag, or a ModelError."""
+        found = self.first(tag)
+        if found is None:
+            self.fail(f"<{tag}> is missing; add it.")
+        return found
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        """An attribute's text."""
+        return self.attributes.get(name, default)
+
+    def name(self, attribute: str = "name") -> str:
+        """A required, non-empty attribute that names something."""
+        value = self.attributes.get(attribute, "").strip()
+        if not value:
+            self.fail(f"the attribute {attribute!r} is missing or empty; give a name.")
+        return value
+
+    def number(self, attribute: str, default: float | None = None) -> float:
+        """An attribute as one finite number."""
+        text = self.attributes.get(attribute)
+        if text is None:
+            if default is None:
+                self.fail(f"the attribute {attribute!r} is missing; give a number.")
+            return default
+        return self.parse_number(text, f"the attribute {attribute!r}")
+
+    def vector(self, attribute: str, size: int, default: Floats | tuple[float, ...] | None = None) -> Floats:
+        """An attribute as ``size`` finite numbers, shape (size,)."""
+        text = self.attributes.get(attribute)
+        if text is None:
+            if default is None:
+                self.fail(f"the attribute {attribute!r} is missing; give {size} numbers.")
+            return np.array(default, dtype=np.float64)
+        return self.parse_numbers(text, f"the attribute {attribute!r}", (size,))
+
+    def parse_number(self, text: str, what: str) -> float:
+        """Text as one finite number, or a ModelError."""
+        return float(self.parse_numbers(text, what, (1,))[0])
+
+    def parse_numbers(self, text: str, what: str, sizes: tuple[int, ...] | None = None) -> Floats:
+        """Text as finite numbers, as many as one of the sizes says, or a ModelError."""
+        words = text.split()
+        if sizes is not None and len(words) not in sizes:
+            allowed = " or ".join(map(str, sizes))
+            self.fail(f"{what} holds {len(words)} values ({shorten(text)!r}); it must hold {allowed}.")
+        values = []
+        for word in words:
+            try:
+                value = float(word)
+            except ValueError:
+                hint = " Expand xacro expressions first." if "${" in text else ""
+                self.fail(f"{what} holds {shorten(word)!r}, which is not a number.{hint}")
+            if not math.isfinite(value):
+                self.fail(f"{what} holds {shorten(word)!r}; numbers must be finite.")
+            values.append(value)
+        return np.array(values)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed file: its root element, and what was forgiven in it."""
+
+    root: Element
+    notes: tuple[str, ...]
+
+
+class _TooMuch(Exception):
+    """Stops expat from inside a handler; carries the message."""
+
+
+def shorten(text: str | None) -> str:
+    """The text, cut to a length that fits a message."""
+    text = "" if text is None else text
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file that is not too large."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise ModelError(
+                f"{path}: the file has {path.stat().st_size} bytes; at most {MAX_BYTES} are read.",
+                file=str(path),
+            )
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: the file cannot be read: {error}.", file=str(path)) from None
+
+
+def parse_xml(content: bytes, file: str) -> Document:
+    """The tree of elements of an XML file.
+
+    Args:
+        content: The file's bytes.
+        file: The name that messages give the file.
+
+    Raises:
+        ModelError: Not XML, too large, too deep, or with a document type.
+    """
+    builder = _Builder(file)
+    cleaned, notes = _without_comments(content, file)
+    try:
+        builder.parser.Parse(cleaned, True)
+    except _TooMuch as stop:
+        line = builder.parser.CurrentLineNumber
+        raise ModelError(f"{file}:{line}: {stop}", file=file, line=line) from None
+    except expat.ExpatError as error:
+        if builder.root is None or builder.stack:
+            message = expat.ErrorString(error.code)
+            raise ModelError(
+                f"{file}:{error.lineno}: the file is not well-formed XML: {message}.{builder.whereabouts()}",
+                file=file,
+                line=error.lineno,
+            ) from None
+        notes.append(f"{file}:{error.lineno}: what follows the root element is not read.")
+    except (ValueError, LookupError) as error:  # unknown encodings, embedded nulls
+        raise ModelError(f"{file}:1: the file cannot be decoded: {error}.", file=file, line=1) from None
+    if builder.root is None:
+        raise ModelError(f"{file}:1: the file holds no XML element.", file=file, line=1)
+    return Document(builder.root, tuple(notes))
+
+
+class _Builder:
+    """Collects elements while expat reads."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.root: Element | None = None
+        self.stack: list[Element] = []
+        self.count = 0
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self.start
+        self.parser.EndElementHandler = self.end
+        self.parser.CharacterDataHandler = self.characters
+        self.parser.StartDoctypeDeclHandler = self.doctype
+        self.parser.EntityDeclHandler = self.doctype
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self.count += 1
+        if self.count > MAX_ELEMENTS:
+            raise _TooMuch(f"the file holds more than {MAX_ELEMENTS} elements; it is not read.")
+        if len(self.stack) >= MAX_DEPTH:
+            raise _TooMuch(f"elements are nested deeper than {MAX_DEPTH}; the file is not read.")
+        element = Element(tag, attributes, self.file, self.parser.CurrentLineNumber)
+        if self.stack:
+            self.stack[-1].children.append(element)
+        else:
+            self.root = element
+        self.stack.append(element)
+
+    def end(self, tag: str) -> None:
+        self.stack.pop()
+
+    def characters(self, text: str) -> None:
+        if self.stack:
+            self.stack[-1].text += text
+
+    def doctype(self, *_: object) -> None:
+        raise _TooMuch(
+            "the file declares a document type or entities; these are refused because they can read "
+            "other files or grow without bound. Remove the <!DOCTYPE ...> declaration."
+        )
+
+    def whereabouts(self) -> str:
+        """The element that was open, for messages."""
+        if not self.stack:
+            return ""
+        return f" The innermost open element is {self.stack[-1].label} of line {self.stack[-1].line}."
+
+
+def _without_comments(content: bytes, file: str) -> tuple[bytes, list[str]]:
+    """The content with comments blanked out, line breaks kept; expat refuses ``--`` inside them."""
+    pieces: list[bytes] = []
+    notes: list[str] = []
+    position, line = 0, 1
+    while True:
+        start = content.find(b"<!--", position)
+        if start < 0:
+            break
+        data = content.find(b"<![CDATA[", position, start)
+        if data >= 0:  # a comment's opening inside character data is text
+            end = content.find(b"]]>", data)
+            if end < 0:
+                break
+            pieces.append(content[position : end + 3])
+            line += pieces[-1].count(b"\n")
+            position = end + 3
+            continue
+        end = content.find(b"-->", start + 4)
+        if end < 0:
+            break
+        line += content.count(b"\n", position, start)
+        body = content[start + 4 : end]
+        if b"--" in body or body.endswith(b"-"):
+            notes.append(f"{file}:{line}: a comment holds '--', which XML forbids; it is skipped.")
+        breaks = body.count(b"\n")
+        pieces += [content[position:start], b"\n" * breaks]
+        line += breaks
+        position = end + 3
+    pieces.append(content[position:])
+    return b"".join(pieces), notes
