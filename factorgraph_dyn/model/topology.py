@@ -19,7 +19,8 @@ class Topology:
 
     Attributes:
         base: Name of the link that is no joint's child.
-        outward: The joints from the base to the tips: a joint comes after its parent link's joint.
+        outward: The joints from the base to the tips, depth first: a joint comes after its parent
+            link's joint, and a subtree is contiguous.
         joint_into: The joint that moves each link, by link name; the base has none.
         joints_out: The joints whose parent each link is, by link name.
     """
@@ -60,11 +61,11 @@ def find_topology(name: str, links: Sequence[Link], joints: Sequence[Joint]) -> 
             "cycle. Describe one joint of the cycle as a Loop."
         )
     outward: list[Joint] = []
-    frontier = [bases[0]]
+    frontier = joints_out[bases[0]][::-1]
     while frontier:
-        link = frontier.pop()
-        outward.extend(joints_out[link])
-        frontier.extend(joint.child for joint in reversed(joints_out[link]))
+        joint = frontier.pop()
+        outward.append(joint)
+        frontier.extend(reversed(joints_out[joint.child]))
     _check_all_reached(name, link_names, bases, outward)
     return Topology(
         bases[0], tuple(outward), joint_into, {link: tuple(out) for link, out in joints_out.items()}
