@@ -39,7 +39,8 @@ def load(
     Args:
         path: The file; a YAML of closures stands for the URDF of the same name beside it; a name such
             as ``robot_descriptions:panda_description`` is loaded through that package.
-        floating_base: Free the base: a floating joint ``floating_base`` from a new base ``world``.
+        floating_base: Free the base: a floating joint ``floating_base`` from a new base ``world``. A model
+            that floats already stays as it is.
         merge_fixed: Merge links joined by fixed joints; each leaves a frame of its name.
         closures: A YAML file that lists loop closures between links, frames or joints.
         folder: The folder that included files must not leave; default the file's own.
@@ -57,11 +58,11 @@ def load(
             raise ModelError(f"{file}: the file itself lists closures; give the model's file as path.")
         closures, file = file, file.with_suffix(".urdf")
         content = read_bytes(file)
-    mechanism = _read(content, file, Path(folder) if folder is not None else file.parent)
+    mechanism = _read(content, file, Path(folder) if folder is not None else file.parent, floating_base)
     if closures is not None:
         yaml = Path(closures)
         mechanism = add_closures(mechanism, parse_closures(read_bytes(yaml), str(yaml)), str(yaml))
-    if floating_base:
+    if floating_base and not _floats(mechanism):
         mechanism = edit.float_base(mechanism)
     if merge_fixed:
         mechanism = edit.merge_fixed(mechanism)
@@ -70,10 +71,15 @@ def load(
 
 def loads(text: str | bytes, *, file: str = "<text>") -> Mechanism:
     """The mechanism that a text in any of the formats describes; nothing else is read."""
-    return _read(text.encode() if isinstance(text, str) else text, Path(file), None)
+    return _read(text.encode() if isinstance(text, str) else text, Path(file), None, False)
 
 
-def _read(content: bytes, file: Path, folder: Path | None) -> Mechanism:
+def _floats(mechanism: Mechanism) -> bool:
+    """Whether a joint at the base floats."""
+    return any(joint.kind == "floating" for joint in mechanism.topology.joints_out[mechanism.base])
+
+
+def _read(content: bytes, file: Path, folder: Path | None, floating_base: bool) -> Mechanism:
     start = content[:64].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"{"):
         try:
@@ -81,7 +87,7 @@ def _read(content: bytes, file: Path, folder: Path | None) -> Mechanism:
         except UnicodeDecodeError as error:
             raise ModelError(f"{file}:1: the file is not UTF-8: {error}.", file=str(file)) from None
     document = parse_xml(content, str(file))
-    reader = _xml_reader(document, folder)
+    reader = _xml_reader(document, folder, floating_base)
     try:
         return reader()
     except FactorGraphDynError as error:
@@ -92,7 +98,7 @@ def _read(content: bytes, file: Path, folder: Path | None) -> Mechanism:
         raise ModelError(message, file=str(file), line=root.line, element=root.tag) from None
 
 
-def _xml_reader(document: Document, folder: Path | None) -> Callable[[], Mechanism]:
+def _xml_reader(document: Document, folder: Path | None, floating_base: bool) -> Callable[[], Mechanism]:
     """The reader for a document, chosen by its root element."""
     root = document.root
     if root.tag == "robot":
@@ -100,7 +106,7 @@ def _xml_reader(document: Document, folder: Path | None) -> Callable[[], Mechani
     if root.tag == "mujoco":
         return lambda: read_mjcf(document, folder)
     if root.tag in ("sdf", "gazebo"):
-        return lambda: read_sdf(document, folder)
+        return lambda: read_sdf(document, folder, floating_base=floating_base)
     if root.tag == "mujocoinclude":
         root.fail("this file is a part that other MJCF files include; load the file that includes it.")
     root.fail(

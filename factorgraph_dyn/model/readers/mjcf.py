@@ -1,0 +1,338 @@
+"""MJCF becomes a mechanism whose base is the world and whose q has MuJoCo's meaning joint by joint.
+
+    T_parent_body = T_0  motion_1(q_1 - ref_1)  motion_2(q_2 - ref_2) ...     joints of one body in turn
+
+A body with several joints gets a massless link between each two of them. Differences from MuJoCo's
+own vectors: quaternions are x, y, z, w; a free joint's velocity is the body twist [omega; v].
+Equalities are hard constraints. Contacts, limits' forces, fluids, gravity compensation, meshes and
+actuators' own dynamics are not part of a mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from factorgraph_dyn.errors import ModelError
+from factorgraph_dyn.model.assembly import Connection, assemble
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import Frame, Joint, Link
+from factorgraph_dyn.model.readers.mjcf_constraints import Constraints, read_actuators, read_constraints
+from factorgraph_dyn.model.readers.mjcf_inertia import body_link, scaled_to_total
+from factorgraph_dyn.model.readers.mjcf_scene import MAIN, Scene, read_scene, translation
+from factorgraph_dyn.model.readers.xml_tree import Document, Element
+from factorgraph_dyn.spatial import Floats, rotation_about
+
+WORLD = "world"
+KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free": "floating"}
+REFUSED = ("composite", "flexcomp", "attach", "replicate")
+
+
+@dataclass
+class Draft:
+    """What has been read of the bodies so far."""
+
+    scene: Scene
+    links: list[Link] = field(default_factory=list)
+    connections: list[Connection] = field(default_factory=list)
+    frames: dict[str, Frame] = field(default_factory=dict)
+    sites: dict[str, tuple[str, Floats]] = field(default_factory=dict)
+    T_world_body: dict[str, Floats] = field(default_factory=dict)  # at the reference configuration
+    references: dict[str, float] = field(default_factory=dict)  # q of each joint there
+    mocap: set[str] = field(default_factory=set)
+    joint_names: set[str] = field(default_factory=set)
+    unnamed: int = 0
+
+    def joint_name(self, wanted: str) -> str:
+        """A name that no joint, loop or coupling has yet."""
+        return _unique(wanted, self.joint_names)
+
+
+def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
+    """The mechanism of an MJCF file.
+
+    Args:
+        document: The parsed file.
+        folder: The folder that included files must be in, or None to allow no includes.
+
+    Raises:
+        ModelError: The file makes no mechanism, or needs what is not supported; says file and line.
+    """
+    scene = read_scene(document, folder)
+    draft = Draft(scene)
+    draft.links.append(Link(WORLD))
+    draft.T_world_body[WORLD] = np.eye(4)
+    _reserve_names(draft)
+    for world in scene.root.all("worldbody"):
+        _read_children(world, WORLD, draft, world.get("childclass") or MAIN, moving=False)
+    constraints = read_constraints(
+        scene,
+        {c.joint.name: c.joint for c in draft.connections},
+        draft.references,
+        draft.T_world_body,
+        draft.sites,
+        draft.mocap,
+        draft.joint_names,
+    )
+    connections = [_effects_added(c, constraints) for c in draft.connections]
+    actuators = read_actuators(scene)
+    if actuators:
+        driven = {joint for _, gears in actuators for joint in gears}
+        connections = [_with_motor(c, c.joint.name in driven) for c in connections]
+    return assemble(
+        scene.root.get("model") or "mujoco",
+        scaled_to_total(draft.links, scene.settings.settotalmass),
+        [*connections, *constraints.loops],
+        base=WORLD,
+        couplings=constraints.couplings,
+        frames=draft.frames.values(),
+        gravity=scene.settings.gravity,
+        notes=scene.notes,
+    )
+
+
+def _reserve_names(draft: Draft) -> None:
+    """Keep generated names off those in the file, and find names used twice."""
+    lines: dict[str, int] = {}
+    stack = list(draft.scene.root.all("worldbody"))
+    while stack:
+        element = stack.pop()
+        stack.extend(element.children)
+        if element.tag in ("joint", "freejoint") and (name := element.get("name")):
+            if name in lines:
+                element.fail(f"the joint is defined twice, also in line {lines[name]}; rename one.")
+            lines[name] = element.line
+    draft.joint_names.update(lines)
+
+
+def _unfold(element: Element, draft: Draft, childclass: str) -> Iterator[tuple[Element, Floats, str]]:
+    """The children of a body, those in <frame>s with the frame's pose in the body and its class."""
+    for child in element.children:
+        if child.tag == "frame":
+            T = draft.scene.pose(child)
+            inner_class = child.get("childclass") or childclass
+            for inner, T_inner, name in _unfold(child, draft, inner_class):
+                yield inner, T @ T_inner, name
+        elif child.tag in REFUSED:
+            child.fail("this element is not read. Expand it: load the file in MuJoCo and save it again.")
+        else:
+            yield child, np.eye(4), childclass
+
+
+def _read_children(element: Element, body: str, draft: Draft, childclass: str, moving: bool) -> None:
+    """Read the sites and the bodies of a body."""
+    for child, T, name in _unfold(element, draft, childclass):
+        if child.tag == "site" and child.get("name"):
+            site = draft.scene.resolve(child, name)
+            if site.name() in draft.frames:
+                site.fail("the site is defined twice; rename one.")
+            T_site = T @ _site_pose(site, draft.scene)
+            draft.frames[site.name()] = Frame(site.name(), body, T_site)
+            draft.sites[site.name()] = (body, T_site)
+        elif child.tag == "body":
+            _read_body(child, body, T, draft, name, moving)
+
+
+def _site_pose(site: Element, scene: Scene) -> Floats:
+    if site.get("fromto") is None:
+        return scene.pose(site)
+    ends = site.vector("fromto", 6)
+    return translation(0.5 * (ends[:3] + ends[3:]))
+
+
+def _read_body(
+    element: Element, parent: str, T_parent_frame: Floats, draft: Draft, childclass: str, moving: bool
+) -> None:
+    scene = draft.scene
+    name = element.get("name") or ""
+    if not name:
+        draft.unnamed += 1
+        name = _unique(f"body_{draft.unnamed}", set(draft.T_world_body))
+    if name in draft.T_world_body:
+        element.fail(f"the body {name!r} is defined twice; rename one.")
+    childclass = element.get("childclass") or childclass
+    T_parent_body = T_parent_frame @ scene.pose(element)
+    draft.T_world_body[name] = draft.T_world_body[parent] @ T_parent_body
+    if element.get("mocap") == "true":
+        draft.mocap.add(name)
+    if element.number("gravcomp", 0.0) != 0:
+        scene.notes.append(element.note("gravcomp is not used: gravity acts on the body in full."))
+
+    inner = list(_unfold(element, draft, childclass))
+    joints = [(scene.resolve(e, c), T) for e, T, c in inner if e.tag in ("joint", "freejoint")]
+    moving = moving or bool(joints)
+    geoms = [(scene.resolve(e, c), T) for e, T, c in inner if e.tag == "geom"]
+    inertial = next(((e, T) for e, T, _ in inner if e.tag == "inertial"), None)
+    link = body_link(name, element, geoms, inertial, scene, moving)
+    _read_joints(element, joints, name, parent, T_parent_body, draft)
+    draft.links.append(link)
+    _read_children(element, name, draft, childclass, moving)
+
+
+def _read_joints(
+    element: Element,
+    joints: list[tuple[Element, Floats]],
+    body: str,
+    parent: str,
+    T_parent_body: Floats,
+    draft: Draft,
+) -> None:
+    """Connect a body to its parent: a chain of its joints, or a fixed one where it has none."""
+    where = f"{element.file}:{element.line}: "
+    if not joints:
+        name = draft.joint_name(f"{body}_fixed")
+        draft.connections.append(
+            Connection(Joint(name, "fixed", parent, body, placement=T_parent_body), where=where)
+        )
+        return
+    link, T = parent, T_parent_body
+    for index, (joint, T_body_frame) in enumerate(joints, start=1):
+        kind = "free" if joint.tag == "freejoint" else joint.get("type", "hinge") or "hinge"
+        if kind not in KINDS:
+            joint.fail(f"the joint type {kind!r} is not known. Types: {', '.join(KINDS)}.")
+        if kind == "free" and (len(joints) > 1 or parent != WORLD):
+            joint.fail("a free joint must be the only joint of a body of the world.")
+        name = joint.get("name") or draft.joint_name(
+            f"{body}_{kind}" + (str(index) if len(joints) > 1 else "")
+        )
+        last = index == len(joints)
+        child = (
+            body
+            if last
+            else _unique(
+                f"{body}_before_{joints[index][0].get('name') or index + 1}", set(draft.T_world_body)
+            )
+        )
+        made, T_child_joint = _joint(joint, kind, name, (link, child), T, T_body_frame, draft)
+        draft.connections.append(Connection(made, T_child_joint, where=f"{joint.file}:{joint.line}: "))
+        if not last:
+            draft.links.append(Link(child))
+            draft.T_world_body[child] = draft.T_world_body[body]
+        link, T = child, np.eye(4)
+
+
+def _joint(
+    element: Element,
+    kind: str,
+    name: str,
+    ends: tuple[str, str],
+    T_parent_body: Floats,
+    T_body_frame: Floats,
+    draft: Draft,
+) -> tuple[Joint, Floats]:
+    """The joint, and the pose of its moving frame in the body."""
+    scene = draft.scene
+    if kind == "free":
+        # q is the pose in the world, so that the body's own pose plays no part
+        anchor, placement, axis = np.eye(4), np.eye(4), np.array([0.0, 0.0, 1.0])
+    else:
+        p = T_body_frame @ np.append(element.vector("pos", 3, (0.0, 0.0, 0.0)), 1.0)
+        anchor = translation(p[:3])
+        axis = T_body_frame[:3, :3] @ element.vector("axis", 3, (0.0, 0.0, 1.0))
+        if kind in ("hinge", "slide") and float(np.linalg.norm(axis)) < 1e-9:
+            element.fail("the axis is zero; give a direction.")
+        placement = T_parent_body @ anchor
+    values = _effects(element, kind, name, scene)
+    reference = values.pop("reference")
+    draft.references[name] = reference
+    if reference and kind in ("hinge", "slide"):
+        unit = axis / np.linalg.norm(axis)
+        back = np.eye(4)
+        if kind == "hinge":
+            back[:3, :3] = rotation_about(unit, -reference)
+        else:
+            back[:3, 3] = -reference * unit
+        placement = placement @ back
+    try:
+        joint = Joint(
+            name,
+            KINDS[kind],
+            *ends,
+            placement=placement,
+            axis=axis if kind in ("hinge", "slide") else (0.0, 0.0, 1.0),
+            limits=_limits(element, kind, scene),
+            actuated=kind != "free",
+            **values,  # type: ignore[arg-type]
+        )
+    except ModelError as error:
+        element.fail(str(error))
+    return joint, anchor
+
+
+def _effects(element: Element, kind: str, name: str, scene: Scene) -> dict[str, float]:
+    """Armature, damping, friction, spring and reference of a joint, in SI units."""
+    if element.tag == "freejoint":
+        return {"reference": 0.0}
+    values = {"armature": element.number("armature", 0.0), "friction": element.number("frictionloss", 0.0)}
+    for key in ("damping", "stiffness"):
+        numbers = element.parse_numbers(element.get(key, "0") or "0", f"the attribute {key!r}")
+        if len(numbers) == 0 or len(numbers) > 4:
+            element.fail(f"{key} holds {len(numbers)} values; give one.")
+        if numbers[1:].any():
+            element.fail(f"{key} is a polynomial; only a constant one is supported.")
+        values[key] = float(numbers[0])
+    reference, rest = element.number("ref", 0.0), element.number("springref", 0.0)
+    if kind == "hinge":
+        reference, rest = (float(x) for x in scene.angle(np.array([reference, rest])))
+    if element.get("springdamper") is not None and element.vector("springdamper", 2).any():
+        scene.notes.append(element.note("springdamper is not used; give stiffness and damping."))
+    if kind in ("ball", "free"):
+        reference = 0.0
+        if values.pop("stiffness"):
+            scene.notes.append(
+                element.note(
+                    f"the spring of {kind} joint {name!r} is not used: springs act on hinges and slides."
+                )
+            )
+        if kind == "free" and values["armature"]:
+            scene.notes.append(
+                element.note(
+                    "armature of a free joint acts on the body twist; MuJoCo's acts on the velocity in the "
+                    "world, so that velocity terms differ."
+                )
+            )
+        return {**values, "reference": 0.0}
+    return {**values, "rest": rest, "reference": reference}
+
+
+def _limits(element: Element, kind: str, scene: Scene) -> tuple[float, float] | None:
+    if kind not in ("hinge", "slide") or element.get("range") is None:
+        return None
+    limited = element.get("limited", "auto")
+    if limited == "false" or (limited == "auto" and not scene.settings.autolimits):
+        return None
+    lower, upper = element.vector("range", 2)
+    if kind == "hinge":
+        lower, upper = scene.angle(np.array([lower, upper]))
+    if lower >= upper:
+        scene.notes.append(element.note(f"the range {lower:g} {upper:g} is empty; the joint is not limited."))
+        return None
+    return float(lower), float(upper)
+
+
+def _effects_added(connection: Connection, constraints: Constraints) -> Connection:
+    """The connection with what single-joint tendons add, and locked where an equality says so."""
+    joint = connection.joint
+    extra = constraints.tendon_effects.get(joint.name)
+    if extra:
+        joint = replace(joint, **{key: np.asarray(getattr(joint, key)) + x for key, x in extra.items()})
+    if joint.name in constraints.locked:
+        q = np.array([constraints.locked[joint.name]])
+        T = np.asarray(joint.placement) @ joint.type.pose(joint.axes, joint.pitch, q)
+        joint = Joint(joint.name, "fixed", joint.parent, joint.child, placement=T)
+    return replace(connection, joint=joint)
+
+
+def _with_motor(connection: Connection, driven: bool) -> Connection:
+    return replace(connection, joint=replace(connection.joint, actuated=driven))
+
+
+def _unique(wanted: str, taken: set[str]) -> str:
+    name, index = wanted, 2
+    while name in taken:
+        name, index = f"{wanted}_{index}", index + 1
+    taken.add(name)
+    return name
