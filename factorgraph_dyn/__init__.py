@@ -18,6 +18,7 @@ from factorgraph_dyn.errors import (
     ResidualError,
     SingularSystemError,
 )
+from factorgraph_dyn.lab import compare_orderings
 from factorgraph_dyn.model import Coupling, Frame, Joint, Link, Loop, Mechanism, robots
 from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, choose_ordering, eliminate_structure
 from factorgraph_dyn.solve import (
@@ -57,6 +58,7 @@ __all__ = [
     "Variable",
     "bias",
     "choose_ordering",
+    "compare_orderings",
     "dynamics_graph",
     "eliminate",
     "eliminate_structure",

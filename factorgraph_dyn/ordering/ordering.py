@@ -70,8 +70,8 @@ def _classical(mechanism: Mechanism, graph: LinearGraph, name: str) -> Ordering:
         unknown = [v.owner for v in graph.variables if v.kind == "a" and v.owner in mechanism.joint_by_name]
         if unknown:
             raise OrderingError(
-                "The rnea ordering needs every joint acceleration; unknown here: "
-                f"{', '.join(unknown)}. Use it for inverse dynamics, or another ordering "
+                f"The rnea ordering needs every joint acceleration; {len(unknown)} are unknown. "
+                f"Unknown here: {', '.join(unknown)}. Use it for inverse dynamics, or take another ordering "
                 "(aba, crba, colamd, metis, min_degree, min_fill, natural)."
             )
     found = [variable for variable in CLASSICAL[name](mechanism) if variable in graph.by_name]

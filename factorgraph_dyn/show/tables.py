@@ -17,7 +17,8 @@ Format = Literal["table", "json", "csv"]
 
 def print_rows(rows: Sequence[Mapping[str, Any]], format: Format = "table", title: str = "") -> None:
     """Print rows that share their columns; a column missing in a row is left empty."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
+    fullest_first = sorted(rows, key=len, reverse=True)  # its columns set the order
+    columns = list(dict.fromkeys(column for row in fullest_first for column in row))
     if format == "json":
         print(json.dumps([_plain(dict(row)) for row in rows], indent=2))
     elif format == "csv":

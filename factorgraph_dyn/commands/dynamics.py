@@ -1,0 +1,141 @@
+"""``fgdyn robots``, ``fgdyn compare`` and ``fgdyn solve``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from factorgraph_dyn.commands.common import FormatOption, Problem, RobotArgument, SeedOption, find_robot
+from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.lab.compare import compare_orderings
+from factorgraph_dyn.model import Mechanism, robots
+from factorgraph_dyn.ordering import ORDERING_NAMES
+from factorgraph_dyn.show.tables import print_rows
+from factorgraph_dyn.solve import Solution, forward_dynamics, hybrid_dynamics, inverse_dynamics
+
+ProblemOption = Annotated[Problem, typer.Option("--problem", help="Which quantities are known.")]
+
+# What a state file must hold for each problem, besides q and v.
+GIVEN = {"forward": ("tau",), "inverse": ("a",), "hybrid": ("a", "tau")}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    app.command("robots")(list_robots)
+    app.command()(compare)
+    app.command()(solve)
+
+
+def list_robots(format: FormatOption = "table") -> None:
+    """List the built-in robots."""
+    rows = []
+    for name, build in robots.BUILT_IN.items():
+        mechanism = build()
+        rows.append(
+            {
+                "robot": name,
+                "links": len(mechanism.links),
+                "joints": len(mechanism.joint_names),
+                "nq": mechanism.nq,
+                "nv": mechanism.nv,
+                "loops": len(mechanism.loops),
+                "about": (build.__doc__ or "").strip().splitlines()[0],
+            }
+        )
+    print_rows(rows, format, "Built-in robots")
+
+
+def compare(
+    robot: RobotArgument,
+    problem: ProblemOption = "forward",
+    orderings: Annotated[
+        str | None, typer.Option(help=f"Comma-separated names: {', '.join(ORDERING_NAMES)}.")
+    ] = None,
+    seed: SeedOption = 0,
+    format: FormatOption = "table",
+) -> None:
+    """Compare elimination orderings: structure, time and error of each."""
+    mechanism = find_robot(robot)
+    names = None if orderings is None else [name.strip() for name in orderings.split(",")]
+    for name in names or ():
+        if name not in ORDERING_NAMES:
+            raise InputError(f"There is no ordering {name!r}. Orderings: {', '.join(ORDERING_NAMES)}.")
+    rows = compare_orderings(mechanism, problem, names, seed=seed)
+    print_rows(rows, format, f"{problem} dynamics of {mechanism.name}, {mechanism.nv} freedoms")
+
+
+def solve(
+    robot: RobotArgument,
+    state: Annotated[
+        Path, typer.Option("--state", help="JSON file with q, v and what is given of a and tau.")
+    ],
+    problem: ProblemOption = "forward",
+    ordering: Annotated[str | None, typer.Option(help="Name of an ordering.")] = None,
+    format: FormatOption = "table",
+) -> None:
+    """Solve a dynamics problem for a state read from a JSON file.
+
+    The file holds q, v and, by problem: tau (forward), a (inverse), or a and tau with null where
+    unknown, or as objects by joint name (hybrid); and optionally external_wrenches by link name.
+    """
+    mechanism = find_robot(robot)
+    solution = _solve(mechanism, problem, _read_state(state, problem), ordering)
+    rows = [
+        {
+            "joint": name,
+            "a": _entries(solution.a[mechanism.v_slice(name)]),
+            "tau": _entries(solution.tau[mechanism.v_slice(name)]),
+            "wrench": solution.wrenches[name].tolist(),
+        }
+        for name in mechanism.joint_names
+    ]
+    title = (
+        f"{problem} dynamics of {mechanism.name} ({solution.ordering.name}, residual {solution.residual:.1e})"
+    )
+    print_rows(rows, format, title)
+
+
+def _entries(values: Any) -> Any:
+    """A number for one freedom, a list for several."""
+    return values.item() if values.size == 1 else values.tolist()
+
+
+def _read_state(path: Path, problem: str) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except OSError as error:
+        raise InputError(f"The state file {str(path)!r} cannot be read: {error.strerror}.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"The state file {str(path)!r} is not JSON: {error}.") from None
+    needed = ("q", "v", *GIVEN[problem])
+    if not isinstance(content, dict):
+        raise InputError(f"The state file {str(path)!r} must hold an object with {', '.join(needed)}.")
+    allowed = (*needed, "external_wrenches")
+    missing = [key for key in needed if key not in content]
+    unknown = [key for key in content if key not in allowed]
+    if missing or unknown:
+        raise InputError(
+            f"The state file {str(path)!r} holds {', '.join(content) or 'nothing'}; the {problem} problem "
+            f"needs {', '.join(needed)} and may have external_wrenches."
+        )
+    return {key: _null_to_nan(value) for key, value in content.items()}
+
+
+def _null_to_nan(value: Any) -> Any:
+    if isinstance(value, list):
+        return [float("nan") if entry is None else entry for entry in value]
+    return value
+
+
+def _solve(mechanism: Mechanism, problem: str, given: dict[str, Any], ordering: str | None) -> Solution:
+    options: dict[str, Any] = {"external_wrenches": given.get("external_wrenches")}
+    if ordering is not None:
+        options["ordering"] = ordering
+    if problem == "forward":
+        return forward_dynamics(mechanism, given["q"], given["v"], given["tau"], **options)
+    if problem == "inverse":
+        return inverse_dynamics(mechanism, given["q"], given["v"], given["a"], **options)
+    return hybrid_dynamics(mechanism, given["q"], given["v"], a=given["a"], tau=given["tau"], **options)

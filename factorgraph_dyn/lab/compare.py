@@ -1,0 +1,131 @@
+"""Orderings side by side: what each costs, how long it takes and how exact it is.
+
+Every ordering eliminates the same graph at the same random state; the error is measured against a
+dense solve of the stacked equations. Times are the best of several repeats.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gtsam
+import numpy as np
+
+from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
+from factorgraph_dyn.errors import FactorGraphDynError, InputError
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.ordering import (
+    ORDERING_NAMES,
+    Ordering,
+    OrderingLike,
+    choose_ordering,
+    eliminate_structure,
+)
+from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
+from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
+from factorgraph_dyn.solve.inputs import forward_known, hybrid_known, inverse_known
+from factorgraph_dyn.spatial import Floats
+
+PROBLEMS = ("forward", "inverse", "hybrid")
+REPEATS = 20
+MEASURING_TIME = 0.2  # s for each ordering, so that large mechanisms stay quick to compare
+
+
+def compare_orderings(
+    mechanism: Mechanism,
+    problem: str = "forward",
+    orderings: Sequence[OrderingLike] | None = None,
+    *,
+    seed: int = 0,
+    repeats: int = REPEATS,
+) -> list[dict[str, Any]]:
+    """One row for each ordering: its structure, elimination time and error.
+
+    Args:
+        mechanism: The mechanism.
+        problem: "forward", "inverse" or "hybrid" (every second freedom has its acceleration given).
+        orderings: Names or sequences of variable names; by default every named ordering.
+        seed: Seed of the random state.
+        repeats: Eliminations the best time is taken from.
+
+    Returns:
+        Rows with ordering, nonzeros and fill of R, the widest clique, the depth of the clique tree,
+        time_us (GTSAM's elimination) and error (relative); an ordering that does not apply says why in
+        ``note``.
+    """
+    state, known = sample_problem(mechanism, problem, seed)
+    graph = dynamics_graph(state, known)
+    exact = _dense_solution(graph)
+    chosen = ORDERING_NAMES if orderings is None else tuple(orderings)
+    return [_row(state, known, graph, ordering, exact, repeats) for ordering in chosen]
+
+
+def sample_problem(mechanism: Mechanism, problem: str, seed: int) -> tuple[State, Known]:
+    """A random state of the mechanism, and random values for what the problem gives."""
+    if problem not in PROBLEMS:
+        raise InputError(f"There is no problem {problem!r}. Problems: {', '.join(PROBLEMS)}.")
+    rng = np.random.default_rng(seed)
+    q, v = mechanism.random_state(rng)
+    state = check_state(mechanism, q, v)
+    tau = rng.normal(size=mechanism.nv)
+    if problem == "forward":
+        return state, forward_known(mechanism, tau)
+    if mechanism.is_closed_kind:  # accelerations must be ones that the closure allows
+        a = solve_dynamics(state, forward_known(mechanism, tau), ordering="colamd").a
+    else:
+        a = rng.normal(size=mechanism.nv)
+    if problem == "inverse":
+        return state, inverse_known(mechanism, a, None)
+    prescribed = np.arange(mechanism.nv) % 2 == 0
+    return state, hybrid_known(mechanism, np.where(prescribed, a, np.nan), np.where(prescribed, np.nan, tau))
+
+
+def best_time(work: Callable[[], object], repeats: int, budget: float = MEASURING_TIME) -> float:
+    """The shortest of several runs in seconds, stopping when the budget is used up."""
+    best, start = np.inf, time.perf_counter()
+    for _ in range(max(repeats, 1)):
+        begin = time.perf_counter()
+        work()
+        end = time.perf_counter()
+        best = min(best, end - begin)
+        if end - start > budget:
+            break
+    return best
+
+
+def _row(
+    state: State, known: Known, graph: LinearGraph, wanted: OrderingLike, exact: Floats, repeats: int
+) -> dict[str, Any]:
+    name = wanted if isinstance(wanted, str) else getattr(wanted, "name", "custom")
+    try:
+        ordering = choose_ordering(state.mechanism, graph, wanted)
+        solution = solve_dynamics(state, known, ordering=ordering)
+    except FactorGraphDynError as error:
+        return {"ordering": name, "note": str(error).split(". ")[0] + "."}
+    structure = eliminate_structure(graph, [graph.by_name[variable] for variable in ordering])
+    values = np.concatenate([solution.values[variable] for variable in graph.variables])
+    return {
+        "ordering": ordering.name,
+        "nonzeros": structure.nonzeros,
+        "fill": structure.fill,
+        "clique": structure.largest_clique,
+        "depth": structure.depth,
+        "time_us": 1e6 * elimination_time(graph, ordering, repeats),
+        "error": float(np.abs(values - exact).max() / np.abs(exact).max()),
+        "note": "",
+    }
+
+
+def elimination_time(graph: LinearGraph, ordering: Ordering, repeats: int) -> float:
+    """The best time of GTSAM's sequential QR elimination, s."""
+    factors, order = to_gtsam(graph), gtsam_ordering(graph, ordering)
+    return best_time(lambda: factors.eliminateSequential(order, gtsam.EliminateQR), repeats)
+
+
+def _dense_solution(graph: LinearGraph) -> Floats:
+    A, b = graph.dense()
+    if A.shape[0] == A.shape[1]:
+        return np.asarray(np.linalg.solve(A, b), dtype=np.float64)
+    return np.linalg.lstsq(A, b, rcond=None)[0]
