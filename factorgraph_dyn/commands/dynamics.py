@@ -69,9 +69,7 @@ def compare(
 
 def solve(
     robot: RobotArgument,
-    state: Annotated[
-        Path, typer.Option("--state", help="JSON file with q, v and what is given of a and tau.")
-    ],
+    state: Annotated[Path, typer.Option("--state", help="JSON file with q, v and what is given.")],
     problem: ProblemOption = "forward",
     ordering: Annotated[str | None, typer.Option(help="Name of an ordering.")] = None,
     format: FormatOption = "table",
@@ -92,10 +90,8 @@ def solve(
         }
         for name in mechanism.joint_names
     ]
-    title = (
-        f"{problem} dynamics of {mechanism.name} ({solution.ordering.name}, residual {solution.residual:.1e})"
-    )
-    print_rows(rows, format, title)
+    fit = f"{solution.ordering.name} ordering, residual {solution.residual:.1e}"
+    print_rows(rows, format, f"{problem} dynamics of {mechanism.name}: {fit}")
 
 
 def _entries(values: Any) -> Any:
