@@ -112,8 +112,16 @@ def spatial_inertia(mass: float, com: Floats, inertia: Floats) -> Floats:
 def rotation_about(axis: Floats, angle: Any) -> Array:
     """The rotation by an angle (rad) about a unit axis, shape (3, 3)."""
     c, s = np.cos(angle), np.sin(angle)
-    R: Array = c * np.eye(3) + s * skew(axis) + (1.0 - c) * np.outer(axis, axis)
-    return R
+    x, y, z = axis.tolist()
+    t = 1.0 - c
+    # R = cos 1 + sin [axis] + (1 - cos) axis axis^T
+    return np.array(
+        [
+            [c + t * (x * x), t * (x * y) - s * z, t * (x * z) + s * y],
+            [t * (x * y) + s * z, c + t * (y * y), t * (y * z) - s * x],
+            [t * (x * z) - s * y, t * (y * z) + s * x, c + t * (z * z)],
+        ]
+    )
 
 
 def rotation_of_quaternion(quaternion: Array) -> Array:

@@ -123,12 +123,12 @@ def _torques(state: State) -> list[Factor]:
                 q, here.v, joint.damping, joint.friction, joint.stiffness, joint.rest
             )
         equations.append(
-            factors.torque_factor(joint.name, here.S, joint.armature, losses, coupled[joint.name])
+            factors.torque_factor(joint.name, here.S, joint.armature_matrix, losses, coupled[joint.name])
         )
     for loop in state.loops.values():
         nv = loop.S.shape[1]
         if nv:
-            equations.append(factors.torque_factor(loop.name, loop.S, np.zeros(nv), np.zeros(nv)))
+            equations.append(factors.torque_factor(loop.name, loop.S, None, np.zeros(nv)))
     return equations
 
 

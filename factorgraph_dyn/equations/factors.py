@@ -114,22 +114,22 @@ def wrench_factor(
 
 
 def torque_factor(
-    joint: str, S: Array, armature: Floats, losses: Array, coupled: Iterable[tuple[str, float]] = ()
+    joint: str, S: Array, armature: Floats | None, losses: Array, coupled: Iterable[tuple[str, float]] = ()
 ) -> Factor:
     """What the motor feels of the joint's wrench.
 
     Args:
         joint: The joint's name.
         S: Motion subspace, shape (6, nv).
-        armature: Reflected inertia, shape (nv,).
+        armature: Reflected inertia as a diagonal matrix, shape (nv, nv), or None.
         losses: Damping, spring and friction torque, shape (nv,).
         coupled: Couplings that act on the joint, and the torque for a unit of their force.
     """
     # S_j^T F_j + armature a_j - tau_j - (coupling forces) = -losses
     nv = S.shape[1]
     blocks = [(wrench(joint), S.T), (torque(joint, nv), MINUS_IDENTITY[nv])]
-    if armature.any():
-        blocks.append((joint_acceleration(joint, nv), np.diag(armature)))
+    if armature is not None:
+        blocks.append((joint_acceleration(joint, nv), armature))
     blocks += [(coupling_force(name), np.full((1, 1), -share)) for name, share in coupled]
     return Factor("torque", joint, tuple(blocks), -losses)
 

@@ -38,16 +38,14 @@ class Variable(NamedTuple):
         return f"{self.kind}[{self.owner}]"
 
 
-@dataclass(frozen=True, eq=False)
-class Value:
+class Value(NamedTuple):
     """What is known of a variable: all of it, or the entries where ``mask`` is true."""
 
     entries: Array
     mask: npt.NDArray[np.bool_] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Factor:
+class Factor(NamedTuple):
     """One equation: the sum of ``block @ variable`` over its blocks equals ``rhs``.
 
     Attributes:
@@ -72,6 +70,8 @@ class Factor:
 
     def substitute(self, known: Mapping[Variable, Value]) -> Factor:
         """The same equation with known values moved to the right-hand side."""
+        if not any(variable in known for variable, _ in self.blocks):
+            return self
         blocks, rhs = [], self.rhs
         for variable, block in self.blocks:
             value = known.get(variable)

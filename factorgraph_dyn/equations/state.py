@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +19,7 @@ from factorgraph_dyn.model.kinematics import joint_motion, link_poses, loop_pose
 from factorgraph_dyn.spatial import Array
 
 
-@dataclass(frozen=True, eq=False)
-class JointState:
+class JointState(NamedTuple):
     """A joint of the tree, or a loop, at a state; everything in the child's frame.
 
     Attributes:

@@ -147,6 +147,11 @@ class Joint:
         return axes_of(self.kind, self.axis)
 
     @cached_property
+    def armature_matrix(self) -> Floats | None:
+        """The armature as a diagonal matrix, shape (nv, nv), or None where there is none."""
+        return np.diag(self.armature) if self.armature.any() else None
+
+    @cached_property
     def is_lossless(self) -> bool:
         """Whether neither damping nor friction nor a spring acts."""
         return not (self.damping.any() or self.friction.any() or self.stiffness.any())

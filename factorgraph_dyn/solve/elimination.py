@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import gtsam
 import numpy as np
@@ -203,8 +203,13 @@ def singular(graph: LinearGraph, ordering: Ordering) -> SingularSystemError:
     )
 
 
+@cache
+def _unit_noise(rows: int) -> gtsam.noiseModel.Unit:
+    return gtsam.noiseModel.Unit.Create(rows)
+
+
 def _gtsam_factor(factor: Factor, keys: Mapping[Variable, int]) -> gtsam.GaussianFactor:
-    model = gtsam.noiseModel.Unit.Create(factor.rows)
+    model = _unit_noise(factor.rows)
     terms = [(keys[variable], block) for variable, block in factor.blocks]
     # GTSAM's Python constructor of JacobianFactor stops at three keys; a conditional is a factor of
     # any number.
