@@ -83,7 +83,8 @@ def _inertial(element: Element, T_body_frame: Floats, scene: Scene) -> Piece:
     elif element.get("diaginertia") is not None:
         inertia = np.diag(element.vector("diaginertia", 3))
     else:
-        element.fail("there is neither diaginertia nor fullinertia; give one.")
+        inertia = np.zeros((3, 3))
+        scene.notes.append(element.note("there is neither diaginertia nor fullinertia; it is a point mass."))
     return mass, T[:3, 3], _turned(T[:3, :3], inertia)
 
 

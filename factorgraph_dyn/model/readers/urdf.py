@@ -48,7 +48,7 @@ def read_urdf(document: Document) -> Mechanism:
     links = _unique(root.all("link"), "link")
     joints = _unique(root.all("joint"), "joint")
     if not links:
-        root.fail("the robot has no <link>; add at least one.")
+        root.fail("the robot has no <link>: there is nothing to load. Expand its xacro file again.")
     bodies = [_link(element, notes) for element in links.values()]
     armatures = _armatures(root, notes)
     connections = [_connection(e, links, armatures.get(n, 0.0), notes) for n, e in joints.items()]
@@ -209,7 +209,8 @@ def _mimic(element: Element, joints: dict[str, Element], notes: list[str]) -> Co
         return None
     name, source = element.name(), mimic.name("joint")
     if source not in joints:
-        mimic.fail(f"joint {source!r} is not in the file. Joints: {', '.join(list(joints)[:40])}.")
+        notes.append(mimic.note(f"joint {source!r} is not in the file; the mimic is not used."))
+        return None
     if source == name:
         mimic.fail("the joint mimics itself.")
     for end in (element, joints[source]):
