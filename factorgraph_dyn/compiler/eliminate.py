@@ -1,0 +1,317 @@
+"""Gaussian elimination of a linear graph on a tape, in a given ordering, with pivots chosen ahead.
+
+Takes rows of tape references and an ordering; gives every unknown as a combination of parameters.
+A row is an equation
+
+    sum over columns  entry x  =  0          one column stands for the number 1 and holds -rhs
+
+Unknown columns are eliminated in the ordering; the rest (the number 1, unknowns kept on purpose) are
+parameters. For each variable, pivots are chosen among its columns and the rows that hold them:
+
+    quality = min over sampled states of  (|entry| / row scale) / (largest such ratio in the column)
+
+where a row's scale is its largest entry after columns have been brought to common units (the system is
+equilibrated first, Ruiz 2001), so that neither kilograms nor millimetres sway the choice.
+
+Among the pairs of quality 0.02 or more, entries that keep their sign in all states come first, of
+these 1 and -1, then the row whose last unknown is eliminated soonest, then the fewest operations
+(Markowitz 1957). A pivot that depends on the state is guarded at run time. A column that
+no row can determine becomes a parameter itself; an output may not depend on it. A row left without
+unknowns is redundant if it is zero, else a condition that the inputs have to meet.
+
+The work runs once a mechanism, problem and ordering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from factorgraph_dyn.compiler.program import Guard
+from factorgraph_dyn.compiler.samples import SampledTape
+from factorgraph_dyn.compiler.tape import ONE, ZERO, Samples, Tape
+from factorgraph_dyn.errors import CompileError
+
+UNIT = -1
+"""The column that stands for the number 1."""
+
+GOOD_QUALITY = 0.02
+LEAST_QUALITY = 1e-5
+_DIVISION = 10  # operations that a division weighs
+_ROUNDS = 6  # of equilibration
+_GUARD = 1e-9  # a pivot below this part of its usual size is not to be trusted
+_CONSISTENT = 1e-6  # a condition on the inputs may miss by this part of its usual size
+
+Row = dict[int, int]
+"""Reference of the entry in each column that the row holds."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A vector unknown: its printed name and its columns."""
+
+    name: str
+    columns: tuple[int, ...]
+
+
+@dataclass
+class Eliminated:
+    """The result of an elimination.
+
+    Attributes:
+        solution: For every column, its coefficients by parameter column; the unit column's
+            coefficient is the constant term.
+        guards: Values to watch at run time.
+        undetermined: Columns that no equation determines.
+        redundant: How many equations turned out to repeat others.
+    """
+
+    solution: dict[int, Row] = field(default_factory=dict)
+    guards: list[Guard] = field(default_factory=list)
+    undetermined: set[int] = field(default_factory=set)
+    redundant: int = 0
+
+
+@dataclass(frozen=True)
+class _Pivot:
+    row: int
+    column: int
+    quality: float
+
+
+class Elimination:
+    """One elimination, while it runs."""
+
+    def __init__(self, tape: Tape, samples: SampledTape, rows: Mapping[int, Row],
+                 unknowns: Sequence[Unknown], special: int = 0) -> None:
+        """Start an elimination.
+
+        Args:
+            tape: Where operations are written.
+            samples: The tape's values at the sampled states.
+            rows: The equations by number.
+            unknowns: What to eliminate, first eliminated first; other columns are parameters.
+            special: How many of the first sampled states look singular and only guide the choice.
+        """
+        self.tape = tape
+        self.samples = samples
+        self.special = special
+        self.unknowns = unknowns
+        self.position = {column: k for k, unknown in enumerate(unknowns)
+                         for column in unknown.columns}
+        self.unknown_columns = {column for unknown in unknowns for column in unknown.columns}
+        self.rows = {number: self._cleaned(row) for number, row in rows.items()}
+        self.holding: dict[int, set[int]] = {column: set() for column in self.unknown_columns}
+        for number, row in self.rows.items():
+            for column in row:
+                if column in self.holding:
+                    self.holding[column].add(number)
+        self.column_units = self._equilibrate()
+        self.scales: dict[int, Samples] = {}
+        self.steps: list[tuple[int, Row, int]] = []  # column, its row, reciprocal of its pivot
+        self.result = Eliminated()
+
+    def run(self) -> Eliminated:
+        """Eliminate every unknown, then substitute back."""
+        with np.errstate(all="ignore"):  # a pivot may vanish in the special samples
+            for unknown in self.unknowns:
+                self._eliminate(unknown)
+            self._judge_left_over_rows()
+            self._substitute_back()
+        return self.result
+
+    # Forward
+
+    def _eliminate(self, unknown: Unknown) -> None:
+        columns = set(unknown.columns)
+        while columns:
+            pivot = self._choose(columns)
+            if pivot is None:
+                # No row can determine what is left: it becomes a parameter.
+                for column in columns:
+                    self.result.undetermined.add(column)
+                    self.unknown_columns.discard(column)
+                    for number in self.holding.pop(column):
+                        self.scales.pop(number, None)
+                return
+            if pivot.quality < LEAST_QUALITY:
+                raise CompileError(
+                    f"The ordering has no safe pivot for {unknown.name}: the best one falls to "
+                    f"{pivot.quality:.1e} of the largest entry beside it in some states (least allowed "
+                    f"{LEAST_QUALITY:g}). Eliminate {unknown.name} later, or use another ordering "
+                    "such as aba or colamd.", variable=unknown.name, quality=pivot.quality,
+                )
+            columns.remove(pivot.column)
+            self._apply(unknown, pivot)
+
+    def _choose(self, columns: set[int]) -> _Pivot | None:
+        """The best pair of a row and one of the columns."""
+        best_key: tuple[float, ...] | None = None
+        best: _Pivot | None = None
+        fallback: _Pivot | None = None
+        for column in sorted(columns):
+            numbers = sorted(self.holding[column])
+            if not numbers:
+                continue
+            qualities = self._qualities(column, numbers)
+            for number, (quality, safe_quality) in zip(numbers, qualities, strict=True):
+                if fallback is None or safe_quality > fallback.quality:
+                    fallback = _Pivot(number, column, safe_quality)
+                if quality < GOOD_QUALITY:
+                    continue
+                key = (*self._cost(number, column, len(numbers) - 1), -quality)
+                if best_key is None or key < best_key:
+                    best_key, best = key, _Pivot(number, column, quality)
+        return best or fallback
+
+    def _qualities(self, column: int, numbers: list[int]) -> list[tuple[float, float]]:
+        """Worst relative size of each row's entry: over all samples, and over the ordinary ones."""
+        sizes = np.array([
+            np.abs(self.samples.values(self.rows[n][column])) / self._scale(n) for n in numbers
+        ])
+        ratios = sizes / sizes.max(axis=0)
+        quality = np.where(np.isnan(ratios), 0.0, ratios)
+        ordinary = quality[:, self.special:].min(axis=1)
+        return list(zip(quality.min(axis=1).tolist(), ordinary.tolist(), strict=True))
+
+    def _cost(self, number: int, column: int, others: int) -> tuple[bool, bool, int, int]:
+        """What speaks against a pivot, the worst first.
+
+        That it may cross zero; that it is not 1 or -1; how late the last unknown of its row is
+        eliminated (a row that reaches far spreads fill far); about how many operations it costs.
+        """
+        row = self.rows[number]
+        entry = abs(row[column])
+        reach = max((self.position.get(other, -1) for other in row if other != column), default=-1)
+        updates = 2 * others * (len(row) - 1)
+        if entry == ONE:
+            return False, False, reach, updates
+        updates += min(others, len(row) - 1)
+        if entry in self.tape.constants:
+            return False, True, reach, updates
+        values = self.samples.values(entry)
+        keeps_sign = bool((values > 0).all() or (values < 0).all())
+        return not keeps_sign, True, reach, updates + _DIVISION
+
+    def _scale(self, number: int) -> Samples:
+        scale = self.scales.get(number)
+        if scale is None:
+            entries = [np.abs(self.samples.values(ref)) * self.column_units[column]
+                       for column, ref in self.rows[number].items()
+                       if column in self.unknown_columns]
+            scale = np.maximum.reduce(entries)
+            self.scales[number] = scale
+        return scale
+
+    def _apply(self, unknown: Unknown, pivot: _Pivot) -> None:
+        """Solve the pivot's row for its column and take the column out of all other rows."""
+        tape = self.tape
+        row = self.rows.pop(pivot.row)
+        for column in row:
+            if column in self.holding:
+                self.holding[column].discard(pivot.row)
+        entry = row.pop(pivot.column)
+        inverse = tape.reciprocal(entry)
+        if abs(entry) not in tape.constants:
+            self._guard(unknown, entry)
+        others = sorted(self.holding.pop(pivot.column))
+        self.unknown_columns.discard(pivot.column)
+        if abs(inverse) != ONE and len(others) >= len(row):
+            row = {column: tape.mul(ref, inverse) for column, ref in row.items()}
+            inverse = ONE
+        for number in others:
+            self._subtract(number, pivot.column, row, inverse)
+        self.steps.append((pivot.column, row, inverse))
+
+    def _subtract(self, number: int, column: int, pivot_row: Row, inverse: int) -> None:
+        """row -= (entry / pivot) pivot_row."""
+        tape, row = self.tape, self.rows[number]
+        factor = -tape.mul(row.pop(column), inverse)
+        for other, ref in pivot_row.items():
+            before = row.get(other, ZERO)
+            after = self.samples.add(before, tape.mul(factor, ref))
+            if after:
+                row[other] = after
+                if other in self.holding:
+                    self.holding[other].add(number)
+            elif before:
+                del row[other]
+                if other in self.holding:
+                    self.holding[other].discard(number)
+        self.scales.pop(number, None)
+
+    def _guard(self, unknown: Unknown, entry: int) -> None:
+        usual = float(np.median(np.abs(self.samples.values(entry))))
+        label = f"pivot of {unknown.name}"
+        self.result.guards.append(Guard(abs(entry), _GUARD * usual, label))
+
+    def _judge_left_over_rows(self) -> None:
+        """Rows without unknowns: redundant, or conditions on parameters."""
+        for row in self.rows.values():
+            if not row:
+                self.result.redundant += 1
+            elif set(row) == {UNIT}:
+                size = float(np.median(np.abs(self.samples.values(row[UNIT]))))
+                self.result.guards.append(Guard(
+                    abs(row[UNIT]), _CONSISTENT * size,
+                    "an equation in given values only, which they contradict", small=True))
+            else:
+                raise CompileError(
+                    "The equations tie together quantities that were to be given freely; give fewer "
+                    "accelerations or leave out what the loops or couplings determine."
+                )
+
+    # Backward
+
+    def _substitute_back(self) -> None:
+        tape, solution = self.tape, self.result.solution
+        for column, row, inverse in reversed(self.steps):
+            total: Row = {}
+            for other, ref in row.items():
+                terms = solution.get(other)
+                if terms is None:
+                    total[other] = self.samples.add(total.get(other, ZERO), ref)
+                    continue
+                for parameter, coefficient in terms.items():
+                    total[parameter] = self.samples.add(
+                        total.get(parameter, ZERO), tape.mul(ref, coefficient))
+            solution[column] = {
+                parameter: -tape.mul(ref, inverse) for parameter, ref in total.items() if ref
+            }
+        for column in self.result.undetermined:
+            solution[column] = {column: ONE}
+
+    def _equilibrate(self) -> dict[int, float]:
+        """Factor of each unknown column with which all entries are of order one."""
+        places = [(number, column) for number, row in self.rows.items() for column in row
+                  if column in self.unknown_columns]
+        if not places:
+            return {}
+        sizes = np.array([np.median(np.abs(self.samples.values(self.rows[number][column])))
+                          for number, column in places])
+        columns, j = np.unique([column for _, column in places], return_inverse=True)
+        _, i = np.unique([number for number, _ in places], return_inverse=True)
+        units = np.ones(len(columns))
+        with np.errstate(divide="ignore"):
+            for _ in range(_ROUNDS):
+                largest_in_row, largest_in_column = np.zeros(i.max() + 1), np.zeros(len(columns))
+                np.maximum.at(largest_in_row, i, sizes)
+                np.maximum.at(largest_in_column, j, sizes)
+                row_factor, column_factor = (
+                    np.where(largest > 0, 1 / np.sqrt(largest), 1.0)
+                    for largest in (largest_in_row, largest_in_column)
+                )
+                sizes = sizes * row_factor[i] * column_factor[j]
+                units = units * column_factor
+        return dict(zip(columns.tolist(), units.tolist(), strict=True))
+
+    def _cleaned(self, row: Row) -> Row:
+        """The row without entries that are zero or constants within rounding of it."""
+        constants = self.tape.constants
+        largest = max((constants[abs(r)] for r in row.values() if abs(r) in constants), default=0.0)
+        return {
+            column: ref for column, ref in row.items()
+            if ref and constants.get(abs(ref), largest) > 1e-15 * largest
+        }

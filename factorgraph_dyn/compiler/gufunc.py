@@ -1,0 +1,77 @@
+"""A NumPy generalised ufunc from the address of its inner loop.
+
+Takes an address and a signature; gives a ``numpy.ufunc`` that broadcasts over leading axes, casts,
+takes ``out=``, accepts empty batches and releases the interpreter lock while it runs. NumPy's own C
+entry point (`PyUFunc_FromFuncAndDataAndSignature`) makes it, found in the table that NumPy exports
+to extension modules. The work runs once a kernel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+
+_FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # place in NumPy's table, fixed by its binary interface
+_DOUBLE = 12  # NPY_DOUBLE
+_NO_IDENTITY = -1
+
+_alive: dict[int, tuple[Any, ...]] = {}
+# NumPy keeps pointers to what a ufunc was made from and never says when it is done with them,
+# so these few hundred bytes and the code live as long as the process.
+
+
+@cache
+def api_table(name: str) -> ctypes.Array[ctypes.c_void_p]:
+    """NumPy's table of C functions, `_UFUNC_API` or `_ARRAY_API`."""
+    capsule = getattr(_multiarray_umath, name)
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype = ctypes.c_void_p
+    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    address = get_pointer(capsule, None)
+    return (ctypes.c_void_p * 400).from_address(address)
+
+
+def signature_text(inputs: Sequence[Sequence[str]], outputs: Sequence[Sequence[str]]) -> str:
+    """NumPy's notation of the core dimensions, such as ``(nq),(nv),(nv)->(nv)``."""
+
+    def listing(operands: Sequence[Sequence[str]]) -> str:
+        return ",".join("(" + ",".join(names) + ")" for names in operands)
+
+    return f"{listing(inputs)}->{listing(outputs)}"
+
+
+def make_gufunc(
+    address: int, signature: str, inputs: int, outputs: int, name: str, doc: str, owner: Any
+) -> np.ufunc:
+    """The gufunc whose inner loop is at an address.
+
+    Args:
+        address: Of a function ``(char **args, npy_intp *dimensions, npy_intp *steps, void *data)``.
+        signature: Core dimensions of its operands.
+        inputs: How many operands are read.
+        outputs: How many operands are written.
+        name: Name of the ufunc.
+        doc: Its documentation.
+        owner: What keeps the code in memory; kept for the life of the process.
+    """
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int,
+        ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int,
+        ctypes.c_void_p,
+    )(api_table("_UFUNC_API")[_FROM_FUNC_AND_DATA_AND_SIGNATURE])
+    functions = (ctypes.c_void_p * 1)(address)
+    data = (ctypes.c_void_p * 1)(None)
+    types = ctypes.create_string_buffer(bytes([_DOUBLE] * (inputs + outputs)))
+    texts = tuple(ctypes.create_string_buffer(text.encode()) for text in (name, doc, signature))
+    ufunc: np.ufunc = make(
+        ctypes.addressof(functions), ctypes.addressof(data), ctypes.addressof(types), 1, inputs,
+        outputs, _NO_IDENTITY, *(ctypes.addressof(text) for text in texts[:2]), 0,
+        ctypes.addressof(texts[2]),
+    )
+    _alive[id(ufunc)] = (functions, data, types, texts, owner, ufunc)
+    return ufunc

@@ -1,0 +1,288 @@
+"""The arithmetic of a program as LLVM functions over vectors of states.
+
+Takes a program and a vector width; gives IR text. Every value is a vector with one state a lane.
+Values that outlive a function are kept in the workspace, an array of vectors ("slots"):
+
+    inputs | outputs | guard | cosine and sine of each angle | values passed between functions
+
+Code is cut into functions of bounded length, because a compiler's effort grows faster than the
+length of a function; the slots of passed values are reused. A product that only one sum uses is
+fused with it. The work runs once a kernel.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from dataclasses import dataclass
+
+from factorgraph_dyn.compiler import tape as t
+from factorgraph_dyn.compiler.program import Guard, Program
+
+SEGMENT = 1200
+"""Operations a function has at most."""
+
+
+def double(value: float) -> str:
+    """A number in LLVM's exact notation."""
+    return f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing the kernel does to its workspace.
+
+    Attributes:
+        part: Number of the function to call, or None for a batch of sines and cosines.
+        arguments: Slots of the angles.
+        results: First slot of the cosines and sines, two an angle.
+    """
+
+    part: int | None
+    arguments: tuple[int, ...] = ()
+    results: int = 0
+
+
+@dataclass(frozen=True)
+class Body:
+    """IR of a program's arithmetic.
+
+    Attributes:
+        text: Definitions of the functions ``@part<k>(ptr workspace)``.
+        steps: What runs, in order.
+        slots: Length of the workspace in vectors.
+        output_slot: Where the outputs start; the inputs start at 0.
+        guard_slot: Where the guard is: not a number in lanes whose outputs are not to be trusted.
+    """
+
+    text: str
+    steps: tuple[Step, ...]
+    slots: int
+    output_slot: int
+    guard_slot: int
+
+
+def emit_body(program: Program, width: int, *, fma: bool, segment: int = SEGMENT) -> Body:
+    """The program's arithmetic as LLVM functions.
+
+    Args:
+        program: What to compute.
+        width: States a vector holds.
+        fma: Whether the machine has fused multiply-add.
+        segment: Operations a function has at most.
+    """
+    return _Emitter(program, width, fma, segment).emit()
+
+
+class _Emitter:
+    def __init__(self, program: Program, width: int, fma: bool, segment: int) -> None:
+        self.program = program
+        self.width = width
+        self.vector = f"<{width} x double>"
+        self.fma = fma
+        self.output_slot = len(program.inputs)
+        self.guard_slot = self.output_slot + len(program.outputs)
+        angle_slot = self.guard_slot + 1
+        self.slot = {node: place for place, node in enumerate(program.inputs)}
+        self.angle_slots = {
+            angle: angle_slot + 2 * place
+            for place, angle in enumerate(a for angles, _ in program.stages for a in angles)
+        }
+        self.end = angle_slot + 2 * len(self.angle_slots)
+        self.free: list[int] = []
+        self.parts, self.angles_before = _cut(program, segment)
+        self.part_of = {node: k for k, part in enumerate(self.parts) for node in part}
+        self._place_sines_and_cosines()
+        self._count_uses()
+        self.lines: list[str] = []
+        self.names: dict[int, str] = {}
+        self.counter = 0
+        self.guard = ""
+
+    def _place_sines_and_cosines(self) -> None:
+        program = self.program
+        for node, operation in enumerate(program.operation):
+            if operation in (t.COS, t.SIN) and program.left[node] in self.angle_slots:
+                self.slot[node] = self.angle_slots[program.left[node]] + (operation == t.SIN)
+
+    def _count_uses(self) -> None:
+        """Uses of every node, which products fuse, and the last part that reads a node."""
+        program = self.program
+        uses: defaultdict[int, int] = defaultdict(int)
+        self.outputs_of: defaultdict[int, list[tuple[int, bool]]] = defaultdict(list)
+        self.guards_of: defaultdict[int, list[Guard]] = defaultdict(list)
+        for place, ref in enumerate(program.outputs):
+            self.outputs_of[abs(ref)].append((self.output_slot + place, ref < 0))
+        for guard in program.guards:
+            self.guards_of[abs(guard.ref)].append(guard)
+        for node in (*self.outputs_of, *self.guards_of, *self.angle_slots):
+            uses[node] += 2  # never fused
+        for part in self.parts:
+            for node in part:
+                for read in program.operands(node):
+                    uses[read] += 1
+        self.fused: set[int] = set()
+        self.last_part: dict[int, int] = {}
+        for number, part in enumerate(self.parts):
+            for angle in self.angles_before.get(number, ()):
+                self.last_part[angle] = number
+            for node in part:
+                for read in self._reads(node, number, uses):
+                    self.last_part[read] = number
+
+    def _reads(self, node: int, number: int, uses: dict[int, int]) -> list[int]:
+        """What an operation reads; a product it is fused with counts with its factors."""
+        program = self.program
+        operands = program.operands(node)
+        if self.fma and program.operation[node] in (t.ADD, t.SUB):
+            for place in (1, 0):
+                product = operands[place]
+                if (program.operation[product] == t.MUL and uses[product] == 1
+                        and self.part_of[product] == number):
+                    self.fused.add(product)
+                    return [operands[1 - place], *program.operands(product)]
+        return list(operands)
+
+    # Emission
+
+    def emit(self) -> Body:
+        pieces: list[str] = []
+        steps: list[Step] = []
+        for number in range(len(self.parts)):
+            angles = self.angles_before.get(number)
+            if angles:
+                arguments = tuple(self.slot[angle] for angle in angles)
+                steps.append(Step(None, arguments, self.angle_slots[angles[0]]))
+            steps.append(Step(number))
+            pieces.append(self._part(number))
+        return Body("\n".join(pieces), tuple(steps), self.end, self.output_slot, self.guard_slot)
+
+    def _part(self, number: int) -> str:
+        self.lines, self.names, self.counter, self.guard = [], {}, 0, ""
+        for node in self.parts[number]:
+            if node not in self.fused:
+                self._operation(node)
+                self._keep(node, number)
+        if number == len(self.parts) - 1:
+            for node in {*self.outputs_of, *self.guards_of} - self.part_of.keys():
+                self._keep(node, number)
+        if self.guard:
+            self._store_guard()
+        for node, last in self.last_part.items():
+            if last == number and node in self.part_of and node in self.slot:
+                self.free.append(self.slot.pop(node))
+        body = "\n".join(self.lines)
+        return f"define internal void @part{number}(ptr noalias %w) #0 {{\n{body}\n  ret void\n}}\n"
+
+    def _keep(self, node: int, number: int) -> None:
+        """Store a value where later code looks for it."""
+        for slot, negative in self.outputs_of.get(node, ()):
+            value = self._value(node)
+            self._store(self._line(f"fneg {self.vector} {value}") if negative else value, slot)
+        for guard in self.guards_of.get(node, ()):
+            self._watch(self._value(node), guard)
+        if node in self.part_of and self.last_part.get(node, -1) > number:
+            if not self.free:
+                self.free.append(self.end)
+                self.end += 1
+            self.slot[node] = self.free.pop()
+            self._store(self.names[node], self.slot[node])
+
+    def _line(self, instruction: str) -> str:
+        self.counter += 1
+        name = f"%x{self.counter}"
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def _splat(self, value: float) -> str:
+        return f"splat (double {double(value)})"
+
+    def _address(self, slot: int) -> str:
+        return self._line(f"getelementptr inbounds {self.vector}, ptr %w, i64 {slot}")
+
+    def _store(self, value: str, slot: int) -> None:
+        address = self._address(slot)
+        self.lines.append(f"  store {self.vector} {value}, ptr {address}, align {8 * self.width}")
+
+    def _load(self, slot: int) -> str:
+        address = self._address(slot)
+        return self._line(f"load {self.vector}, ptr {address}, align {8 * self.width}")
+
+    def _value(self, node: int) -> str:
+        name = self.names.get(node)
+        if name is None:
+            constant = self.program.constants.get(node)
+            name = self._load(self.slot[node]) if constant is None else self._splat(constant)
+            self.names[node] = name
+        return name
+
+    def _operation(self, node: int) -> None:
+        program, vector = self.program, self.vector
+        operation, left, right = program.operation[node], program.left[node], program.right[node]
+        if operation in (t.ADD, t.SUB):
+            name = self._sum(left, right, operation == t.SUB)
+        elif operation == t.MUL:
+            name = self._line(f"fmul {vector} {self._value(left)}, {self._value(right)}")
+        elif operation == t.RECIPROCAL:
+            name = self._line(f"fdiv {vector} {self._splat(1.0)}, {self._value(left)}")
+        else:
+            name = self._sign(self._value(left))
+        self.names[node] = name
+
+    def _sum(self, left: int, right: int, subtract: bool) -> str:
+        vector, program = self.vector, self.program
+        for product, other, product_minus, other_minus in (
+            (right, left, subtract, False), (left, right, False, subtract),
+        ):
+            if product in self.fused:
+                a = self._value(program.left[product])
+                b = self._value(program.right[product])
+                c = self._value(other)
+                if product_minus:
+                    a = self._line(f"fneg {vector} {a}")
+                if other_minus:
+                    c = self._line(f"fneg {vector} {c}")
+                call = f"call {vector} @llvm.fma.v{self.width}f64"
+                return self._line(f"{call}({vector} {a}, {vector} {b}, {vector} {c})")
+        word = "fsub" if subtract else "fadd"
+        return self._line(f"{word} {vector} {self._value(left)}, {self._value(right)}")
+
+    def _sign(self, value: str) -> str:
+        """-1 or 1, and the value itself where it is zero or not a number."""
+        vector, bits = self.vector, f"<{self.width} x i1>"
+        for comparison, result in (("olt", -1.0), ("ogt", 1.0)):
+            test = self._line(f"fcmp {comparison} {vector} {value}, zeroinitializer")
+            value = self._line(f"select {bits} {test}, {vector} {self._splat(result)}, "
+                               f"{vector} {value}")
+        return value
+
+    def _watch(self, value: str, guard: Guard) -> None:
+        vector = self.vector
+        size = self._line(f"call {vector} @llvm.fabs.v{self.width}f64({vector} {value})")
+        bad = "ugt" if guard.small else "ule"  # also true of what is not a number
+        failed = self._line(f"fcmp {bad} {vector} {size}, {self._splat(guard.threshold)}")
+        if self.guard:
+            failed = self._line(f"or <{self.width} x i1> {self.guard}, {failed}")
+        self.guard = failed
+
+    def _store_guard(self) -> None:
+        vector = self.vector
+        before = self._load(self.guard_slot)
+        after = self._line(f"select <{self.width} x i1> {self.guard}, "
+                           f"{vector} {self._splat(float('nan'))}, {vector} {before}")
+        self._store(after, self.guard_slot)
+
+
+def _cut(program: Program, segment: int) -> tuple[list[list[int]], dict[int, list[int]]]:
+    """Parts of bounded length, and the angles taken before each."""
+    parts: list[list[int]] = []
+    angles_before: dict[int, list[int]] = {}
+    for angles, nodes in program.stages:
+        if angles:
+            angles_before[len(parts)] = angles
+        pieces = max(1, -(-len(nodes) // segment))
+        if not nodes and not angles and len(program.stages) > 1:
+            continue
+        size = -(-len(nodes) // pieces)
+        parts.extend(nodes[k * size:(k + 1) * size] for k in range(pieces))
+    return parts, angles_before

@@ -1,0 +1,99 @@
+"""The machine kernels run on, and the way from IR text to callable code.
+
+Takes IR text; gives object code, and from object code the addresses of its functions. A kernel just
+compiled and one read from the cache are linked the same way. The work runs once a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from typing import Any
+
+import llvmlite.binding as llvm
+
+_numbers = count()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A processor as code generation sees it.
+
+    Attributes:
+        name: LLVM's name of the processor.
+        features: Its features, as LLVM writes them.
+        triple: LLVM's name of the platform.
+        width: Doubles a vector register holds.
+        fma: Whether it has fused multiply-add.
+    """
+
+    name: str
+    features: str
+    triple: str
+    width: int
+    fma: bool
+
+
+@cache
+def host() -> Machine:
+    """The machine this process runs on."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    found = llvm.get_host_cpu_features()
+    triple = llvm.get_process_triple()
+    arm = triple.startswith(("aarch64", "arm64"))
+    width = 8 if found.get("avx512f") else 4 if found.get("avx2") else 2
+    fma = bool(found.get("fma")) or arm
+    return Machine(llvm.get_host_cpu_name(), found.flatten(), triple, width, fma)
+
+
+@cache
+def _target_machine(machine: Machine, level: int) -> Any:
+    target = llvm.Target.from_triple(machine.triple)
+    return target.create_target_machine(
+        cpu=machine.name, features=machine.features, opt=level, reloc="pic", codemodel="small"
+    )
+
+
+def object_code(text: str, machine: Machine, *, level: int = 2) -> bytes:
+    """Machine code of IR text, as an object file.
+
+    Args:
+        text: LLVM IR.
+        machine: What to generate code for.
+        level: LLVM's effort, 0 to 3.
+    """
+    module = llvm.parse_assembly(text, llvm.create_context())
+    module.triple = machine.triple
+    target = _target_machine(machine, level)
+    module.data_layout = str(target.target_data)
+    return bytes(target.emit_object(module))
+
+
+@dataclass(frozen=True)
+class LoadedCode:
+    """Linked code; its addresses are valid as long as this lives.
+
+    Attributes:
+        addresses: Of the exported functions.
+        owner: What keeps the code in memory.
+    """
+
+    addresses: dict[str, int]
+    owner: Any
+
+
+@cache
+def _linker(machine: Machine) -> Any:
+    return llvm.create_lljit_compiler(_target_machine(machine, 2), use_jit_link=False)
+
+
+def load(code: bytes, functions: Sequence[str], machine: Machine) -> LoadedCode:
+    """Object code linked into this process."""
+    builder = llvm.JITLibraryBuilder().add_object_img(code)
+    for name in functions:
+        builder = builder.export_symbol(name)
+    library = builder.link(_linker(machine), f"factorgraph_dyn_{next(_numbers)}")
+    return LoadedCode({name: library[name] for name in functions}, library)

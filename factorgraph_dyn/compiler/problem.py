@@ -1,0 +1,147 @@
+"""What a kernel computes: its arguments, what is known, what is kept free, its results.
+
+Takes the words a user asks with; gives a checked `Problem`. The work runs once a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.model import Mechanism
+
+Mask = npt.NDArray[np.bool_]
+
+PROBLEM_NAMES = ("forward", "inverse", "hybrid", "iwim", "inverse_mass_matrix", "mass_matrix")
+_CLASSICAL = {"forward": "aba", "inverse": "rnea", "hybrid": "aba", "iwim": "aba",
+              "inverse_mass_matrix": "aba", "mass_matrix": "rnea"}
+_ARGUMENTS = {"forward": ("q", "v", "tau"), "inverse": ("q", "v", "a"),
+              "hybrid": ("q", "v", "a", "tau")}
+_RESULTS = {"forward": ("a",), "inverse": ("tau",), "hybrid": ("a", "tau"), "iwim": ("a",),
+            "inverse_mass_matrix": ("a",), "mass_matrix": ("tau",)}
+_KEPT = {"iwim": "tau", "inverse_mass_matrix": "tau", "mass_matrix": "a"}
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A problem of a mechanism.
+
+    Attributes:
+        name: One of `PROBLEM_NAMES`.
+        arguments: Of the kernel, in order: q, v, a, tau.
+        outputs: Names of its results: a, tau, A[link], F[joint], V[link].
+        known_a, known_tau: Which entries of a and tau are given, shape (nv,).
+        kept: Kind of variable, a or tau, whose unit values are responded to; else None.
+        tree_only: Whether loops and couplings are left out.
+        classical: The ordering used where none is asked for.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
+    known_a: Mask
+    known_tau: Mask
+    kept: str | None
+    tree_only: bool
+    classical: str
+
+
+def make_problem(
+    mechanism: Mechanism,
+    name: str,
+    known_accelerations: Sequence[str] | Mask = (),
+    actuated: Iterable[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> Problem:
+    """The problem that a user's words describe.
+
+    Args:
+        mechanism: The mechanism.
+        name: One of `PROBLEM_NAMES`.
+        known_accelerations: For hybrid problems, joints whose acceleration is given, or one boolean
+            an entry of a.
+        actuated: For inverse dynamics and iwim, joints that have a motor; by default every joint of
+            a tree, and the joints marked actuated where there are loops or couplings.
+        outputs: Results to give instead of the usual ones.
+
+    Raises:
+        InputError: A word that is not known.
+    """
+    if name not in PROBLEM_NAMES:
+        raise InputError(
+            f"There is no problem {name!r} to compile. Problems: {', '.join(PROBLEM_NAMES)}."
+        )
+    nv = mechanism.nv
+    everything, nothing = np.ones(nv, dtype=bool), np.zeros(nv, dtype=bool)
+    motors = _motors(mechanism, actuated)
+    given = _given_accelerations(mechanism, name, known_accelerations)
+    known_a, known_tau = {
+        "forward": (nothing, everything),
+        "inverse": (everything, ~motors),
+        "hybrid": (given, ~given),
+        "iwim": (nothing, ~motors),
+    }.get(name, (nothing, nothing))
+    kept = _KEPT.get(name)
+    classical = _CLASSICAL[name]
+    if name in ("inverse", "hybrid") and not known_a.all() or name == "hybrid":
+        classical = "aba"
+    return Problem(
+        name, _ARGUMENTS.get(name, ("q",)), _outputs(mechanism, name, outputs), known_a, known_tau,
+        kept, name in ("inverse_mass_matrix", "mass_matrix"), classical,
+    )
+
+
+def _motors(mechanism: Mechanism, actuated: Iterable[str] | None) -> Mask:
+    motors = np.zeros(mechanism.nv, dtype=bool)
+    if actuated is None:
+        names = [joint.name for joint in mechanism.movable_joints
+                 if joint.actuated or not mechanism.is_closed_kind]
+    else:
+        names = [actuated] if isinstance(actuated, str) else list(actuated)
+    for name in names:
+        motors[mechanism.v_slice(name)] = True
+    return motors
+
+
+def _given_accelerations(mechanism: Mechanism, problem: str, given: Sequence[str] | Mask) -> Mask:
+    mask = np.zeros(mechanism.nv, dtype=bool)
+    if isinstance(given, np.ndarray) and given.dtype == bool:
+        if given.shape != mask.shape:
+            raise InputError(f"known_accelerations has shape {given.shape}; a mask has one entry a "
+                             f"freedom, shape {mask.shape}.")
+        mask |= given
+    else:
+        for name in [given] if isinstance(given, str) else given:
+            mask[mechanism.v_slice(str(name))] = True
+    if mask.any() and problem != "hybrid":
+        raise InputError(f"known_accelerations is for the hybrid problem; this one is {problem!r}.")
+    return mask
+
+
+def _outputs(mechanism: Mechanism, problem: str, outputs: Sequence[str] | None) -> tuple[str, ...]:
+    if outputs is None:
+        return _RESULTS[problem]
+    names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    if problem in _KEPT:
+        raise InputError(f"The result of problem {problem!r} is one matrix; it takes no outputs.")
+    if not names:
+        raise InputError("outputs is empty; name at least one, such as 'a' or 'F[joint]'.")
+    links = set(mechanism.link_names)
+    joints = {joint.name for joint in (*mechanism.joints, *mechanism.loops)}
+    for name in names:
+        owner = name[2:-1]
+        joined = name[1:2] == "[" and name.endswith("]")
+        if name in ("a", "tau") or joined and (
+            (name[0] in "AV" and owner in links) or (name[0] == "F" and owner in joints)
+        ):
+            continue
+        raise InputError(
+            f"There is no output {name!r}. Outputs: a, tau, A[link] and V[link] for the links "
+            f"{', '.join(mechanism.link_names)}, F[joint] for the joints and loops "
+            f"{', '.join(sorted(joints))}."
+        )
+    return names

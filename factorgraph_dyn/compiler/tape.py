@@ -1,0 +1,303 @@
+"""The tape: a list of scalar operations in which equal values are written once.
+
+Takes the operations of a computation one by one; gives a list of nodes without duplicates. A value is an
+integer reference: 0 is the number zero, n > 0 the value of node n, -n its negative. Signs therefore cost
+nothing and are shared; only the nodes below exist, and their operands are positive except where noted.
+
+    constant, input              a number; an argument of the kernel
+    add, sub, mul                left + right, left - right, left * right
+    reciprocal, sin, cos, sign   of left
+
+Every node carries its residue (see `field`): a new operation whose residue is known is the known node, one
+whose residue is zero is zero. Constants fold in floating point, and a folded constant within a few roundings
+of one that exists is that one.
+
+The work runs once an operation while tracing, about a microsecond each.
+"""
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from factorgraph_dyn.compiler import field
+from factorgraph_dyn.compiler.field import PRIME
+from factorgraph_dyn.errors import CompileError
+
+CONSTANT, INPUT, ADD, SUB, MUL, RECIPROCAL, SIN, COS, SIGN = range(9)
+OPERATION_NAMES = ("constant", "input", "add", "sub", "mul", "reciprocal", "sin", "cos", "sign")
+ZERO, ONE = 0, 1
+
+_CANCELLED = 4e-15  # a sum of constants this small beside its terms is zero
+_SAME_DIGITS = 14  # significant digits in which two constants have to agree to be one
+_SAMPLES = 24
+
+Samples = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+class Tape:
+    """A growing list of operations on scalars, free of duplicates.
+
+    Attributes:
+        operation, left, right: Of every node; node 0 stands for the number zero.
+        residue: Of every node, modulo 2^61 - 1.
+        constants: Value of every constant node.
+        input_names: Name of every input node.
+        input_samples: Value of every input node at the sampled states.
+        merges: (operation, left, right, found) of the operations recognised as known nodes.
+    """
+
+    def __init__(self, *, seed: int = 0, samples: int = _SAMPLES) -> None:
+        self.random = random.Random(seed)
+        self.sample_count = samples
+        self.operation = [CONSTANT]
+        self.left = [0]
+        self.right = [0]
+        self.residue = [0]
+        self.constants: dict[int, float] = {0: 0.0}
+        self.input_names: dict[int, str] = {}
+        self.input_samples: dict[int, Samples] = {}
+        self.merges: list[tuple[int, int, int, int]] = []
+        self._known: dict[int, int] = {0: 0}
+        self._constant_of_digits: dict[str, int] = {}
+        self._circle_points: dict[int, field.CirclePoint] = {}
+        self._signs: dict[int, int] = {}
+        self.constant(1.0)
+
+    def __len__(self) -> int:
+        return len(self.operation)
+
+    # Leaves
+
+    def input(
+        self, name: str, samples: Iterable[float] | None = None, residue: int | None = None
+    ) -> int:
+        """Reference to a new input.
+
+        Args:
+            name: How messages call it.
+            samples: Its value at the sampled states, one each; standard normal by default.
+            residue: Its residue where inputs are related (see `unit_inputs`); random by default.
+        """
+        if residue is None:
+            residue = self.random.randrange(2, PRIME - 1)
+        if samples is None:
+            samples = [self.random.gauss(0.0, 1.0) for _ in range(self.sample_count)]
+        node = self._append(INPUT, 0, 0, residue)
+        self.input_names[node] = name
+        self.input_samples[node] = np.array(list(samples), dtype=float)
+        return node
+
+    def unit_inputs(
+        self, names: Sequence[str], samples: Sequence[Iterable[float]] | None = None
+    ) -> list[int]:
+        """References to new inputs whose squares sum to one, such as a quaternion's."""
+        residues = field.sphere_point([self.random.randrange(PRIME) for _ in names[1:]])
+        if samples is None:
+            draws = np.array([[self.random.gauss(0, 1) for _ in names]
+                              for _ in range(self.sample_count)])
+            samples = list((draws / np.linalg.norm(draws, axis=1, keepdims=True)).T)
+        return [self.input(name, values, residue)
+                for name, values, residue in zip(names, samples, residues, strict=True)]
+
+    def constant(self, value: float, residue: int | None = None) -> int:
+        """Reference to a number.
+
+        Args:
+            value: The number.
+            residue: Its residue where that is known better than from its digits.
+        """
+        value = float(value)
+        if value == 0.0:
+            return ZERO
+        if not math.isfinite(value):
+            raise CompileError(
+                f"A constant of the model is {value}; the compiler needs finite numbers. "
+                "Check the mechanism's inertias, placements and limits."
+            )
+        if value < 0.0:
+            return -self.constant(-value, None if residue is None else PRIME - residue)
+        digits = format(value, f".{_SAME_DIGITS - 1}e")
+        node = self._constant_of_digits.get(digits)
+        if node is None:
+            residue = field.residue_of_float(value) if residue is None else residue
+            node = self._known.get(residue, 0)
+            if node <= 0 or node not in self.constants:
+                node = self._append(CONSTANT, 0, 0, residue)
+                self.constants[node] = value
+            self._constant_of_digits[digits] = node
+        return node
+
+    def _append(self, operation: int, left: int, right: int, residue: int) -> int:
+        node = len(self.operation)
+        self.operation.append(operation)
+        self.left.append(left)
+        self.right.append(right)
+        self.residue.append(residue)
+        self._known[residue] = node
+        self._known[PRIME - residue] = -node
+        return node
+
+    # Arithmetic
+
+    def add(self, a: int, b: int) -> int:
+        """Reference to a + b."""
+        if not a:
+            return b
+        if not b:
+            return a
+        residues = self.residue
+        residue = (residues[a] if a > 0 else -residues[-a]) + (
+            residues[b] if b > 0 else -residues[-b]
+        )
+        residue %= PRIME
+        known = self._known.get(residue)
+        if known is not None:
+            self.merges.append((ADD, a, b, known))
+            return known
+        constants = self.constants
+        if (a if a > 0 else -a) in constants and (b if b > 0 else -b) in constants:
+            return self._add_constants(a, b, residue)
+        if a > 0:
+            if b > 0:
+                return self._append(ADD, a, b, residue)
+            return self._append(SUB, a, -b, residue)
+        if b > 0:
+            return self._append(SUB, b, -a, residue)
+        return -self._append(ADD, -a, -b, PRIME - residue)
+
+    def _add_constants(self, a: int, b: int, residue: int) -> int:
+        first, second = self.constant_value(a), self.constant_value(b)
+        total = first + second
+        if abs(total) <= _CANCELLED * (abs(first) + abs(second)):
+            return ZERO
+        return self.constant(total, residue)
+
+    def sub(self, a: int, b: int) -> int:
+        """Reference to a - b."""
+        return self.add(a, -b)
+
+    def mul(self, a: int, b: int) -> int:
+        """Reference to a * b."""
+        if not a or not b:
+            return ZERO
+        if a < 0:
+            a, b = -a, -b
+        negative = b < 0
+        if negative:
+            b = -b
+        if a == ONE:
+            node = b
+        elif b == ONE:
+            node = a
+        else:
+            residue = self.residue[a] * self.residue[b] % PRIME
+            known = self._known.get(residue)
+            if known is not None:
+                self.merges.append((MUL, a, b, known))
+                node = known
+            elif a in self.constants:
+                node = self._mul_constant(a, b, residue)
+            elif b in self.constants:
+                node = self._mul_constant(b, a, residue)
+            else:
+                node = self._append(MUL, a, b, residue)
+        return -node if negative else node
+
+    def _mul_constant(self, constant: int, b: int, residue: int) -> int:
+        """The product of a constant and a node, the constant first."""
+        constants = self.constants
+        if b in constants:
+            return self.constant(constants[constant] * constants[b], residue)
+        if self.operation[b] == MUL and self.left[b] in constants:
+            folded = self.mul(constant, self.left[b])
+            return self.mul(folded, self.right[b])
+        return self._append(MUL, constant, b, residue)
+
+    def reciprocal(self, a: int) -> int:
+        """Reference to 1 / a."""
+        if a == ZERO:
+            raise CompileError(
+                "The traced computation divides by zero: a denominator is zero in every state."
+            )
+        if a < 0:
+            return -self.reciprocal(-a)
+        residue = field.inverse(self.residue[a])
+        if a in self.constants:
+            return self.constant(1.0 / self.constants[a], residue)
+        known = self._known.get(residue)
+        return self._append(RECIPROCAL, a, 0, residue) if known is None else known
+
+    def div(self, a: int, b: int) -> int:
+        """Reference to a / b."""
+        return self.mul(a, self.reciprocal(b))
+
+    def constant_value(self, a: int) -> float | None:
+        """The number a reference stands for, or None where it is not a constant."""
+        value = self.constants.get(abs(a))
+        return value if value is None or a >= 0 else -value
+
+    # Functions
+
+    def sin(self, a: int) -> int:
+        """Reference to the sine of a."""
+        if a < 0:
+            return -self.sin(-a)
+        return self._function(SIN, a, self._circle_point(a)[1])
+
+    def cos(self, a: int) -> int:
+        """Reference to the cosine of a."""
+        a = abs(a)
+        return self._function(COS, a, self._circle_point(a)[0])
+
+    def _function(self, operation: int, a: int, residue: int) -> int:
+        if a in self.constants:
+            angle = self.constants[a]
+            exact = {0: 0.0, 1: 1.0, PRIME - 1: -1.0}.get(residue)
+            value = math.sin(angle) if operation == SIN else math.cos(angle)
+            return self.constant(value if exact is None else exact, residue)
+        known = self._known.get(residue)
+        return self._append(operation, a, 0, residue) if known is None else known
+
+    def sign(self, a: int) -> int:
+        """Reference to the sign of a: -1, 0 or 1."""
+        if a < 0:
+            return -self.sign(-a)
+        if a in self.constants:
+            return ONE if a else ZERO
+        node = self._signs.get(a)
+        if node is None:
+            node = self._append(SIGN, a, 0, self.random.randrange(2, PRIME - 1))
+            self._signs[a] = node
+        return node
+
+    def _circle_point(self, a: int) -> field.CirclePoint:
+        """Residues of (cos a, sin a), consistent for sums and integer multiples of angles."""
+        if a in self.constants:
+            return field.constant_circle_point(self.constants[a])
+        point = field.EAST
+        for atom, factor in self._integer_terms(a).items():
+            if atom in self.constants:
+                angle = factor * self.constants[atom]
+                point = field.turn(point, field.constant_circle_point(angle))
+                continue
+            if atom not in self._circle_points:
+                half_tangent = self.random.randrange(2, PRIME - 1)
+                self._circle_points[atom] = field.circle_point(half_tangent)
+            point = field.turn(point, field.multiple(self._circle_points[atom], factor))
+        return point
+
+    def _integer_terms(self, a: int) -> dict[int, int]:
+        """{node: factor} of the integer combination of nodes that node a is."""
+        operation = self.operation[a]
+        if operation in (ADD, SUB):
+            terms = self._integer_terms(self.left[a])
+            sign = 1 if operation == ADD else -1
+            for node, factor in self._integer_terms(self.right[a]).items():
+                terms[node] = terms.get(node, 0) + sign * factor
+            return {node: factor for node, factor in terms.items() if factor}
+        if operation == MUL and self.constants.get(self.left[a], 0.5).is_integer():
+            factor = int(self.constants[self.left[a]])
+            return {node: factor * n for node, n in self._integer_terms(self.right[a]).items()}
+        return {a: 1}

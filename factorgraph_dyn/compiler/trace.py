@@ -1,0 +1,247 @@
+"""A mechanism and a problem become a program.
+
+Takes a mechanism, a problem and an ordering; gives the program of its kernel. The equation functions of
+``equations`` are called with symbols instead of numbers, the graph's blocks become rows of references,
+and `eliminate` solves them.
+
+    problem               kernel                      known, kept (parameters)        result
+    forward               (q, v, tau) -> a            tau
+    inverse               (q, v, a) -> tau            a, tau of passive joints
+    hybrid                (q, v, a, tau) -> a, tau    one of a, tau a joint
+    iwim                  q -> (nv, inputs)           kept: tau of the motors         da / dtau
+    inverse_mass_matrix   q -> (nv, nv)               kept: tau of the tree           da / dtau
+    mass_matrix           q -> (nv, nv)               kept: a of the tree             dtau / da
+
+The work runs once a mechanism, problem and ordering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn.compiler import program as programs
+from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
+from factorgraph_dyn.compiler.llvm_driver import Operand
+from factorgraph_dyn.compiler.problem import Problem
+from factorgraph_dyn.compiler.samples import SampledTape
+from factorgraph_dyn.compiler.symbol import SymbolArray, references, symbols
+from factorgraph_dyn.compiler.tape import ZERO, Tape
+from factorgraph_dyn.equations import (
+    Known, LinearGraph, State, Variable, dynamics_graph, evaluate_state,
+)
+from factorgraph_dyn.equations.dynamics_graph import base_acceleration
+from factorgraph_dyn.errors import CompileError
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.assembly import tidy
+from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
+
+_SAMPLES = 24
+_SPECIAL = 4  # of the samples, those at configurations that look singular
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A traced problem.
+
+    Attributes:
+        program: What the kernel computes.
+        inputs, outputs: Shapes of its arguments and results.
+        ordering: The ordering it was eliminated in.
+        redundant: How many equations turned out to repeat others.
+    """
+
+    program: programs.Program
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    ordering: Ordering
+    redundant: int
+
+
+def trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike) -> Traced:
+    """The program of a problem, eliminated in an ordering.
+
+    Raises:
+        CompileError: The ordering has no safe pivots, or an output is not determined.
+        OrderingError: The ordering does not fit the problem.
+    """
+    return _Tracer(mechanism, problem).run(ordering)
+
+
+class _Tracer:
+    def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
+        self.problem = problem
+        self.mechanism = tidied(mechanism.tree if problem.tree_only else mechanism)
+        self.tape = Tape(samples=_SAMPLES)
+        self.samples = SampledTape(self.tape)
+        states = sample_states(mechanism, _SAMPLES, _SPECIAL)
+        self.values: dict[str, SymbolArray] = {}
+        self.input_refs: list[int] = []
+        for name in problem.arguments:
+            size = mechanism.nq if name == "q" else mechanism.nv
+            drawn = states.get(name, [None] * size)
+            refs = [self.tape.input(f"{name}[{k}]", drawn[k]) for k in range(size)]
+            self.input_refs += refs
+            self.values[name] = symbols(self.tape, refs)
+        nothing = symbols(self.tape, [ZERO] * mechanism.nv)
+        for name in ("v", "a", "tau"):
+            self.values.setdefault(name, nothing)
+
+    def run(self, ordering: OrderingLike) -> Traced:
+        state = evaluate_state(self.mechanism, self.values["q"], self.values["v"])
+        known = Known(self.values["a"], self.values["tau"], self.problem.known_a,
+                      self.problem.known_tau)
+        graph = dynamics_graph(state, known)
+        columns = self._columns(graph)
+        chosen, order = self._order(graph, ordering)
+        unknowns = [Unknown(str(variable), columns[variable]) for variable in order]
+        eliminated = Elimination(self.tape, self.samples, self._rows(graph, columns), unknowns,
+                                 _SPECIAL).run()
+        outputs = [self._output(name, state, graph, columns, eliminated)
+                   for name in self.problem.outputs]
+        self.samples.check_merges()
+        flat = [int(ref) for output in outputs for ref in output.flat]
+        program = programs.build(self.tape, self.input_refs, flat, _distinct(eliminated.guards))
+        inputs = tuple(Operand((len(self.values[name]),)) for name in self.problem.arguments)
+        shapes = tuple(Operand(output.shape) for output in outputs)
+        return Traced(program, inputs, shapes, chosen, eliminated.redundant)
+
+    def _columns(self, graph: LinearGraph) -> dict[Variable, tuple[int, ...]]:
+        return {variable: tuple(range(part.start, part.stop))
+                for variable, part in graph.column_slices.items()}
+
+    def _order(self, graph: LinearGraph, ordering: OrderingLike) -> tuple[Ordering, list[Variable]]:
+        """The ordering and its variables; those that stay as parameters are left out."""
+        if self.problem.kept is None:
+            chosen = choose_ordering(self.mechanism, graph, ordering)
+        else:
+            inner = _without(graph, self.problem.kept)
+            chosen = choose_ordering(self.mechanism, inner, ordering)
+        return chosen, [graph.by_name[name] for name in chosen]
+
+    def _rows(self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]]) -> dict[int, Row]:
+        rows: dict[int, Row] = {}
+        for factor in graph.factors:
+            first = len(rows)
+            for k, ref in enumerate(references(self.tape, factor.rhs)):
+                rows[first + k] = {UNIT: -int(ref)} if ref else {}
+            for variable, block in factor.blocks:
+                for (k, j), ref in np.ndenumerate(references(self.tape, block)):
+                    if ref:
+                        rows[first + k][columns[variable][j]] = int(ref)
+        return rows
+
+    # Outputs
+
+    def _output(self, name: str, state: State, graph: LinearGraph,
+                columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated
+                ) -> npt.NDArray[np.int64]:
+        """References of one result."""
+        kept = self.problem.kept
+        if kept is not None:
+            return self._responses(name, graph, columns, eliminated, kept)
+        if name in ("a", "tau"):
+            return self._joint_vector(name, graph, columns, eliminated)
+        kind, owner = name[0], name[2:-1]
+        if kind == "V":
+            return references(self.tape, state.twists[owner])
+        if kind == "A" and owner == self.mechanism.base:
+            return references(self.tape, base_acceleration(self.mechanism))
+        variable = graph.by_name[name]
+        return np.array([self._constant_term(column, name, eliminated)
+                         for column in columns[variable]], dtype=np.int64)
+
+    def _joint_vector(self, name: str, graph: LinearGraph,
+                      columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated
+                      ) -> npt.NDArray[np.int64]:
+        mechanism = self.mechanism
+        refs = references(self.tape, self.values[name])
+        mask = self.problem.known_a if name == "a" else self.problem.known_tau
+        for joint in mechanism.movable_joints:
+            variable = graph.by_name.get(f"{name}[{joint.name}]")
+            if variable is None:
+                continue
+            places = np.arange(mechanism.nv)[mechanism.v_slices[joint.name]]
+            unknown = [k for k in places if not mask[k]]
+            for k, column in zip(unknown, columns[variable], strict=True):
+                refs[k] = self._constant_term(column, str(variable), eliminated)
+        return refs
+
+    def _constant_term(self, column: int, name: str, eliminated: Eliminated) -> int:
+        terms = eliminated.solution[column]
+        if set(terms) - {UNIT}:
+            raise CompileError(
+                f"{name} is not determined: the equations leave it free (a mechanism with more "
+                "constraints or motors than freedoms shares them in many ways). Ask for outputs "
+                "that are determined, or give more values.", variable=name,
+            )
+        return terms.get(UNIT, ZERO)
+
+    def _responses(self, name: str, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]],
+                   eliminated: Eliminated, kept: str) -> npt.NDArray[np.int64]:
+        """Matrix of the responses of a or tau to units of the kept variables."""
+        mechanism = self.mechanism
+        causes = [column for joint in mechanism.movable_joints
+                  for variable in [graph.by_name.get(f"{kept}[{joint.name}]")] if variable
+                  for column in columns[variable]]
+        effects = [column for joint in mechanism.movable_joints
+                   for column in columns[graph.by_name[f"{name}[{joint.name}]"]]]
+        matrix = np.zeros((len(effects), len(causes)), dtype=np.int64)
+        for i, column in enumerate(effects):
+            terms = eliminated.solution[column]
+            if set(terms) - set(causes) - {UNIT}:
+                raise CompileError(f"The response of {name} is not determined by the equations.")
+            matrix[i] = [terms.get(cause, ZERO) for cause in causes]
+        return matrix
+
+
+def _without(graph: LinearGraph, kept: str) -> LinearGraph:
+    """The graph whose variables of one kind are not to be eliminated."""
+    variables = tuple(variable for variable in graph.variables if variable.kind != kept)
+    stripped = tuple(
+        replace(factor, blocks=tuple(b for b in factor.blocks if b[0].kind != kept))
+        for factor in graph.factors
+    )
+    return LinearGraph(variables, stripped, graph.known)
+
+
+def _distinct(guards: Iterable[programs.Guard]) -> list[programs.Guard]:
+    """One guard a value."""
+    return list({(guard.ref, guard.small): guard for guard in guards}.values())
+
+
+def tidied(mechanism: Mechanism) -> Mechanism:
+    """The mechanism with the zeros and ones of its placements exact."""
+    joints = tuple(replace(joint, placement=tidy(np.asarray(joint.placement)))
+                   for joint in mechanism.joints)
+    loops = tuple(
+        replace(loop, predecessor_placement=tidy(np.asarray(loop.predecessor_placement)),
+                successor_placement=tidy(np.asarray(loop.successor_placement)))
+        for loop in mechanism.loops
+    )
+    return replace(mechanism, joints=joints, loops=loops)
+
+
+def sample_states(mechanism: Mechanism, count: int, special: int) -> dict[str, Any]:
+    """Values of q and v at sampled states, by argument name, shapes (size, count).
+
+    The first ones are at the neutral configuration and at quarter turns from it, where pivots that are
+    fine elsewhere vanish; the rest are random. All are closed where there are loops.
+    """
+    rng = np.random.default_rng(0)
+    states = [mechanism.random_state(rng) for _ in range(count)]
+    if not mechanism.is_closed_kind:
+        neutral = mechanism.neutral()
+        for k in range(special):
+            q = neutral.copy()
+            for joint in mechanism.movable_joints:
+                if joint.nq == joint.nv:
+                    part = mechanism.q_slices[joint.name]
+                    q[part] += k % 2 * rng.integers(-1, 2, joint.nq) * np.pi / 2
+            states[k] = (q, states[k][1])
+    q_values, v_values = (np.array(column).T for column in zip(*states, strict=True))
+    return {"q": q_values, "v": v_values}
