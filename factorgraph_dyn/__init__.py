@@ -20,6 +20,7 @@ from factorgraph_dyn.errors import (
 )
 from factorgraph_dyn.lab import compare_orderings
 from factorgraph_dyn.model import Coupling, Frame, Joint, Link, Loop, Mechanism, robots
+from factorgraph_dyn.model.load import load, loads
 from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, choose_ordering, eliminate_structure
 from factorgraph_dyn.solve import (
     Solution,
@@ -67,6 +68,8 @@ __all__ = [
     "hybrid_dynamics",
     "inverse_dynamics",
     "inverse_mass_matrix",
+    "load",
+    "loads",
     "mass_matrix",
     "robots",
     "to_gtsam",

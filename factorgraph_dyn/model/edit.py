@@ -29,7 +29,11 @@ def float_base(mechanism: Mechanism) -> Mechanism:
     these names are taken. The joint is not actuated.
     """
     world = _free_name(WORLD, mechanism.link_names)
-    taken = [x.name for x in (*mechanism.joints, *mechanism.loops, *mechanism.couplings)]
+    taken = [
+        *(x.name for x in mechanism.joints),
+        *(x.name for x in mechanism.loops),
+        *(x.name for x in mechanism.couplings),
+    ]
     joint = Joint(_free_name(FLOATING_BASE, taken), "floating", world, mechanism.base, actuated=False)
     return replace(mechanism, links=(Link(world), *mechanism.links), joints=(joint, *mechanism.joints))
 
@@ -42,8 +46,8 @@ def merge_fixed(mechanism: Mechanism) -> Mechanism:
     carrier: dict[str, tuple[str, Floats]] = {mechanism.base: (mechanism.base, np.eye(4))}
     for joint in mechanism.topology.outward:
         if joint.kind == "fixed":
-            link, T = carrier[joint.parent]
-            carrier[joint.child] = (link, tidy(T @ np.asarray(joint.placement)))
+            host, T = carrier[joint.parent]
+            carrier[joint.child] = (host, tidy(T @ np.asarray(joint.placement)))
         else:
             carrier[joint.child] = (joint.child, np.eye(4))
 
@@ -122,12 +126,9 @@ def subset(
     names = {joint.name for joint in joints}
     loops = tuple(x for x in mechanism.loops if {x.predecessor, x.successor} <= kept)
     couplings = tuple(c for c in mechanism.couplings if {c.joint, c.source} <= names)
-    staying = {x.name for x in (*loops, *couplings)}
-    cut = [
-        x.name
-        for x in (*mechanism.loops, *mechanism.couplings)
-        if x.name not in staying and not _outside(x, kept, names)
-    ]
+    closed: list[Loop | Coupling] = [*mechanism.loops, *mechanism.couplings]
+    staying: list[Loop | Coupling] = [*loops, *couplings]
+    cut = [x.name for x in closed if x not in staying and not _outside(x, kept, names)]
     return replace(
         mechanism,
         links=tuple(link for link in mechanism.links if link.name in kept),
@@ -248,16 +249,14 @@ def rename(mechanism: Mechanism, names: Mapping[str, str], *, name: str | None =
         names: {old: new} for links, joints, loops, couplings and frames alike.
         name: A new name of the mechanism itself.
     """
-    known = {
-        x.name
-        for x in (
-            *mechanism.links,
-            *mechanism.joints,
-            *mechanism.loops,
-            *mechanism.couplings,
-            *mechanism.frames,
-        )
-    }
+    groups: tuple[Iterable[Link | Joint | Loop | Coupling | Frame], ...] = (
+        mechanism.links,
+        mechanism.joints,
+        mechanism.loops,
+        mechanism.couplings,
+        mechanism.frames,
+    )
+    known = {part.name for group in groups for part in group}
     for old in names:
         check_name(old, sorted(known), "name", f"mechanism {mechanism.name!r}", InputError)
 

@@ -13,6 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from factorgraph_dyn.errors import FactorGraphDynError, ModelError
 from factorgraph_dyn.model import edit
 from factorgraph_dyn.model.mechanism import Mechanism
@@ -69,9 +71,19 @@ def load(
     return mechanism
 
 
-def loads(text: str | bytes, *, file: str = "<text>") -> Mechanism:
-    """The mechanism that a text in any of the formats describes; nothing else is read."""
-    return _read(text.encode() if isinstance(text, str) else text, Path(file), None, False)
+def loads(text: str | bytes, *, file: str = "<text>", folder: str | PathLike[str] | None = None) -> Mechanism:
+    """The mechanism that a text in any of the formats describes.
+
+    Args:
+        text: The content of a URDF, MJCF, SDF or own-format file.
+        file: What messages call it; included files are sought beside it.
+        folder: The folder that included files must not leave; default none may be included.
+
+    Raises:
+        ModelError: The text makes no mechanism; says line and element.
+    """
+    content = text.encode() if isinstance(text, str) else text
+    return _read(content, Path(file), None if folder is None else Path(folder), False)
 
 
 def _floats(mechanism: Mechanism) -> bool:
@@ -89,7 +101,8 @@ def _read(content: bytes, file: Path, folder: Path | None, floating_base: bool) 
     document = parse_xml(content, str(file))
     reader = _xml_reader(document, folder, floating_base)
     try:
-        return reader()
+        with np.errstate(all="ignore"):  # overflow is found by the parts' own checks
+            return reader()
     except FactorGraphDynError as error:
         if str(error).startswith(str(file)) or error.details.get("file"):
             raise
@@ -109,7 +122,7 @@ def _xml_reader(document: Document, folder: Path | None, floating_base: bool) ->
         return lambda: read_sdf(document, folder, floating_base=floating_base)
     if root.tag == "mujocoinclude":
         root.fail("this file is a part that other MJCF files include; load the file that includes it.")
-    root.fail(
+    return root.fail(
         "the root element is none that is known. Roots: <robot> (URDF), <mujoco> (MJCF), <sdf> (SDF); the "
         "package's own files are JSON."
     )
@@ -123,7 +136,8 @@ def _description_path(name: str) -> str:
         importlib.import_module("robot_descriptions")
     except ImportError:
         raise ModelError(
-            f"Loading {name!r} needs the robot_descriptions package: pip install factorgraph_dyn[descriptions]"
+            f"Loading {name!r} needs the package robot_descriptions: "
+            "pip install factorgraph_dyn[descriptions]"
         ) from None
     try:
         module: Any = importlib.import_module(f"robot_descriptions.{name}")

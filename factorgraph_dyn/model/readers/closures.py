@@ -98,7 +98,7 @@ def _place(mechanism: Mechanism, name: str, file: str, line: int) -> tuple[str, 
         return name, np.eye(4)
     if name in mechanism.joint_by_name:
         return mechanism.joint_by_name[name].child, np.eye(4)
-    _fail(file, line, f"{name!r} is no link, frame or joint of {mechanism.name!r}")
+    return _fail(file, line, f"{name!r} is no link, frame or joint of {mechanism.name!r}")
 
 
 def _entries(text: str, file: str) -> dict[str, tuple[Value, int]]:

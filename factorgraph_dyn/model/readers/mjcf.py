@@ -318,7 +318,8 @@ def _effects_added(connection: Connection, constraints: Constraints) -> Connecti
     joint = connection.joint
     extra = constraints.tendon_effects.get(joint.name)
     if extra:
-        joint = replace(joint, **{key: np.asarray(getattr(joint, key)) + x for key, x in extra.items()})
+        summed = {key: np.asarray(getattr(joint, key)) + x for key, x in extra.items()}
+        joint = replace(joint, **summed)  # type: ignore[arg-type]
     if joint.name in constraints.locked:
         q = np.array([constraints.locked[joint.name]])
         T = np.asarray(joint.placement) @ joint.type.pose(joint.axes, joint.pitch, q)

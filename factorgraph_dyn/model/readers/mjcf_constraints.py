@@ -247,8 +247,8 @@ def _linear_coefficients(element: Element) -> Floats:
     c = np.concatenate([c, [0.0, 1.0, 0.0, 0.0, 0.0][len(c) :]])
     if c[2:].any():
         element.fail(
-            f"the equality is a polynomial of higher degree ({element.get('polycoef')}); couplings are linear. "
-            "Make it linear or remove it."
+            f"the equality is a polynomial of higher degree ({element.get('polycoef')}); couplings are "
+            "linear. Make it linear or remove it."
         )
     return c
 

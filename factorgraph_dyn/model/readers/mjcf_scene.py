@@ -130,8 +130,8 @@ def find_included(element: Element, name: str, here: Path, folder: Path | None) 
         element.fail(f"the included file {name[:60]!r} cannot be found: {error}.")
     if not path.is_relative_to(inside):
         element.fail(
-            f"the included file {name!r} is outside the folder {str(folder)!r}; included files must stay inside "
-            "it. Pass folder= to load to allow a larger one."
+            f"the included file {name!r} is outside the folder {str(folder)!r}, which included files must "
+            "not leave. Pass folder= to load to allow a larger one."
         )
     return path
 
@@ -194,9 +194,11 @@ def _read_option(element: Element, settings: Settings, notes: list[str]) -> None
     flags = element.first("flag")
     if flags is not None and flags.get("gravity") == "disable":
         settings.gravity = np.zeros(3)
-    for key in ("density", "viscosity"):
-        if element.number(key, 0.0) != 0:
-            notes.append(element.note(f"the {key} of the medium is not used: there is no fluid."))
+    notes.extend(
+        element.note(f"the {key} of the medium is not used: there is no fluid.")
+        for key in ("density", "viscosity")
+        if element.number(key, 0.0) != 0
+    )
 
 
 def _read_default(

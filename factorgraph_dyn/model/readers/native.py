@@ -100,7 +100,7 @@ def _from_dict(content: Any) -> Mechanism:
             f"The file has version {content.get('version')!r}; this package reads version {VERSION}."
         )
     _check_keys(content, {"format", "version", "name", "gravity", "notes", *PARTS}, "the file")
-    parts = {key: tuple(_parts(content.get(key, []), key, PARTS[key])) for key in PARTS}
+    parts: dict[str, Any] = {key: tuple(_parts(content.get(key, []), key, PARTS[key])) for key in PARTS}
     notes = content.get("notes", [])
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         raise ModelError("'notes' must be a list of strings.", part='"notes"')

@@ -114,9 +114,9 @@ class Scope:
         for name, element in self.named.items():
             if element.tag == "link":
                 return self.full_name(name)
-        for scope in self.nested.values():
-            return scope.canonical(asker)
-        asker.fail(f"model {self.prefix!r} has no link.")
+        if self.nested:
+            return next(iter(self.nested.values())).canonical(asker)
+        return asker.fail(f"model {self.prefix!r} has no link.")
 
 
 def read_scopes(

@@ -130,20 +130,21 @@ def _connection(element: Element, links: dict[str, Element], armature: float, no
     kind = KINDS.get((element.get("type") or "").strip())
     if kind is None:
         element.fail(f"the joint type {element.get('type')!r} is not known. Types: {', '.join(KINDS)}.")
-    ends = [element.require(role).name("link") for role in ("parent", "child")]
-    for role, end in zip(("parent", "child"), ends, strict=True):
+    parent, child = (element.require(role).name("link") for role in ("parent", "child"))
+    for role, end in (("parent", parent), ("child", child)):
         if end not in links:
             element.require(role).fail(
                 f"link {end!r} is not in the file, though joint {name!r} has it as {role}. "
                 f"Links: {', '.join(list(links)[:40])}."
             )
-    if ends[0] == ends[1]:
-        element.fail(f"link {ends[0]!r} is both parent and child.")
+    if parent == child:
+        element.fail(f"link {parent!r} is both parent and child.")
     damping, friction, extra = _dynamics(element, kind, notes)
     joint = Joint(
         name,
         kind,
-        *ends,
+        parent,
+        child,
         placement=_origin(element),
         axis=_axis(element, kind, notes),
         armature=armature + extra if kind != "fixed" else 0.0,
@@ -188,9 +189,11 @@ def _limits(element: Element, kind: str, notes: list[str]) -> tuple[float, float
         if kind in ("revolute", "prismatic"):
             notes.append(element.note(f"the {kind} joint has no <limit>; it is not limited."))
         return None
-    for key in ("effort", "velocity"):
-        if limit.get(key) is not None and limit.number(key) < 0:
-            notes.append(limit.note(f"the {key} limit is negative: {limit.get(key)}."))
+    notes.extend(
+        limit.note(f"the {key} limit is negative: {limit.get(key)}.")
+        for key in ("effort", "velocity")
+        if limit.get(key) is not None and limit.number(key) < 0
+    )
     if kind not in ("revolute", "prismatic"):
         return None
     lower, upper = limit.number("lower", 0.0), limit.number("upper", 0.0)
@@ -274,10 +277,11 @@ def _note_massless(
         while above is not None and above not in carries:
             carries.add(above)
             above = parents.get(above)
-    for name in sorted(moving - carries, key=list(links).index):
-        notes.append(
-            links[name].note(
-                "the link moves but neither it nor what it carries has mass; the mass matrix "
-                "is singular unless its joint has armature."
-            )
+    notes.extend(
+        links[name].note(
+            "the link moves but neither it nor what it carries has mass; the mass matrix is singular "
+            "unless its joint has armature."
         )
+        for name in links
+        if name in moving and name not in carries
+    )

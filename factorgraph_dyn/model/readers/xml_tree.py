@@ -130,7 +130,7 @@ class Document:
     notes: tuple[str, ...]
 
 
-class _TooMuch(Exception):
+class _TooMuchError(Exception):
     """Stops expat from inside a handler; carries the message."""
 
 
@@ -167,7 +167,7 @@ def parse_xml(content: bytes, file: str) -> Document:
     cleaned, notes = _without_comments(content, file)
     try:
         builder.parser.Parse(cleaned, True)
-    except _TooMuch as stop:
+    except _TooMuchError as stop:
         line = builder.parser.CurrentLineNumber
         raise ModelError(f"{file}:{line}: {stop}", file=file, line=line) from None
     except expat.ExpatError as error:
@@ -205,9 +205,9 @@ class _Builder:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self.count += 1
         if self.count > MAX_ELEMENTS:
-            raise _TooMuch(f"the file holds more than {MAX_ELEMENTS} elements; it is not read.")
+            raise _TooMuchError(f"the file holds more than {MAX_ELEMENTS} elements; it is not read.")
         if len(self.stack) >= MAX_DEPTH:
-            raise _TooMuch(f"elements are nested deeper than {MAX_DEPTH}; the file is not read.")
+            raise _TooMuchError(f"elements are nested deeper than {MAX_DEPTH}; the file is not read.")
         element = Element(tag, attributes, self.file, self.parser.CurrentLineNumber)
         if self.stack:
             self.stack[-1].children.append(element)
@@ -223,7 +223,7 @@ class _Builder:
             self.stack[-1].text += text
 
     def doctype(self, *_: object) -> None:
-        raise _TooMuch(
+        raise _TooMuchError(
             "the file declares a document type or entities; these are refused because they can read "
             "other files or grow without bound. Remove the <!DOCTYPE ...> declaration."
         )

@@ -1,0 +1,156 @@
+"""``fgdyn info``, ``fgdyn check`` and ``fgdyn convert``: what a model file holds, and whether it is right."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot
+from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.lab.engines import Agreement, compare_with_engine, engine_of, open_tree
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.write_urdf import to_urdf
+from factorgraph_dyn.show.tables import print_rows
+
+TOLERANCE = 1e-8  # relative; rounding of an ill-conditioned mass matrix is allowed on top
+XML_MARKS = (b"<mujoco", b"<robot")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    app.command()(info)
+    app.command()(check)
+    app.command()(convert)
+
+
+def info(robot: RobotArgument, format: FormatOption = "table") -> None:
+    """Show a robot's tree, joints, masses, loops and warnings."""
+    mechanism = find_robot(robot)
+    rows = link_rows(mechanism)
+    if format != "table":
+        print_rows(rows, format)
+        return
+    total = sum(link.mass for link in mechanism.links)
+    print_rows(rows, format, f"{mechanism.name}: nq {mechanism.nq}, nv {mechanism.nv}, {total:.4g} kg")
+    if mechanism.loops or mechanism.couplings:
+        print_rows(constraint_rows(mechanism), format, "Loops and couplings")
+    if mechanism.frames:
+        print(f"Frames: {', '.join(frame.name for frame in mechanism.frames)}")
+    console = Console(soft_wrap=True, highlight=False)
+    for warning in mechanism.warnings:
+        console.print(f"warning: {warning}", markup=False)
+    print(f"{len(mechanism.warnings)} warning(s)")
+
+
+def check(
+    robot: RobotArgument,
+    states: Annotated[int, typer.Option(min=1, help="How many random states to compare.")] = 20,
+    seed: SeedOption = 0,
+    format: FormatOption = "table",
+) -> None:
+    """Compare a robot's dynamics with Pinocchio or MuJoCo; exit with 1 where they differ.
+
+    MuJoCo reads MJCF files itself and Pinocchio URDF files; anything else is handed to Pinocchio as URDF.
+    Loops and couplings are left out on both sides: the tree is compared.
+    """
+    mechanism = find_robot(robot)
+    if mechanism.nv == 0:
+        raise InputError(f"Robot {robot!r} has no movable joint; there is nothing to compare.")
+    agreement = _agreement(mechanism, Path(robot), states, seed)
+    agrees = agreement.within(TOLERANCE)
+    print_rows(
+        [asdict(agreement) | {"agrees": agrees}], format, f"{mechanism.name}: largest relative differences"
+    )
+    if not agrees:
+        raise typer.Exit(1)
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A model file.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write: .json or .urdf.")],
+    floating_base: Annotated[bool, typer.Option("--floating-base", help="Free the base.")] = False,
+    merge_fixed: Annotated[bool, typer.Option("--merge-fixed", help="Merge links on fixed joints.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
+) -> None:
+    """Write a model file as the package's own format (.json, holds everything) or as URDF (.urdf)."""
+    mechanism = find_robot(str(source))
+    if floating_base:
+        mechanism = mechanism.float_base()
+    if merge_fixed:
+        mechanism = mechanism.merge_fixed()
+    if target.exists() and not force:
+        raise InputError(f"The file {str(target)!r} exists; pass --force to write over it.")
+    try:
+        if target.suffix == ".json":
+            mechanism.save(target)
+        elif target.suffix == ".urdf":
+            target.write_text(to_urdf(mechanism), encoding="utf-8")
+        else:
+            raise InputError(
+                f"The format of {str(target)!r} is not known; the name must end in .json or .urdf."
+            )
+    except OSError as error:
+        raise InputError(f"The file {str(target)!r} cannot be written: {error}.") from None
+    print(f"{target}: {len(mechanism.links)} links, nv {mechanism.nv}, {len(mechanism.loops)} loops")
+
+
+def link_rows(mechanism: Mechanism) -> list[dict[str, Any]]:
+    """One row a link, indented as in the tree: its joint, mass and limits."""
+    rows: list[dict[str, Any]] = []
+    stack = [(mechanism.base, 0)]
+    while stack:
+        name, depth = stack.pop()
+        link = mechanism.link_by_name[name]
+        row: dict[str, Any] = {"link": "  " * depth + name, "joint": None, "kind": "base"}
+        if name != mechanism.base:
+            joint = mechanism.topology.joint_into[name]
+            axis = (
+                joint.axes[0].round(6) + 0.0 if joint.kind not in ("fixed", "floating", "spherical") else None
+            )
+            row |= {
+                "joint": joint.name,
+                "kind": joint.kind,
+                "axis": None if axis is None else axis.tolist(),
+                "limits": None if joint.limits is None else list(joint.limits),
+                "effects": " ".join(
+                    f"{key} {np.max(getattr(joint, key)):.4g}"
+                    for key in ("armature", "damping", "friction", "stiffness")
+                    if np.any(getattr(joint, key))
+                ),
+                "motor": "yes" if joint.actuated and joint.nv else "",
+            }
+        rows.append(row | {"mass kg": link.mass})
+        stack.extend((j.child, depth + 1) for j in reversed(mechanism.topology.joints_out[name]))
+    return rows
+
+
+def constraint_rows(mechanism: Mechanism) -> list[dict[str, Any]]:
+    """One row a loop or coupling."""
+    loops = [
+        {"name": x.name, "what": f"{x.kind} loop", "between": f"{x.predecessor}, {x.successor}"}
+        for x in mechanism.loops
+    ]
+    return loops + [
+        {
+            "name": x.name,
+            "what": "coupling",
+            "between": f"{x.joint} = {x.ratio:.6g} {x.source} + {x.offset:.6g}",
+        }
+        for x in mechanism.couplings
+    ]
+
+
+def _agreement(mechanism: Mechanism, path: Path, states: int, seed: int) -> Agreement:
+    """The agreement with the engine that reads the file, or that is given the tree as URDF."""
+    if path.is_file() and any(mark in path.read_bytes() for mark in XML_MARKS):
+        return compare_with_engine(mechanism, engine_of(mechanism, path), states=states, seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "tree.urdf"
+        written.write_text(to_urdf(open_tree(mechanism)), encoding="utf-8")
+        return compare_with_engine(mechanism, engine_of(mechanism, written), states=states, seed=seed)
