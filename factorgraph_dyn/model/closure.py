@@ -12,6 +12,7 @@ e to zero and stay near the start, so that the assembly mode is kept. Work is do
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,8 @@ import numpy as np
 
 from factorgraph_dyn import spatial
 from factorgraph_dyn.errors import ClosureError
-from factorgraph_dyn.model.kinematics import integrate, link_jacobian, link_poses, loop_pose
-from factorgraph_dyn.model.parts import Loop
+from factorgraph_dyn.model.kinematics import integrate, joint_motion, loop_pose
+from factorgraph_dyn.model.parts import Coupling, Joint, Loop
 from factorgraph_dyn.spatial import Floats
 
 if TYPE_CHECKING:
@@ -44,26 +45,48 @@ class Constraint:
 
 
 def constraints(mechanism: Mechanism, q: Floats) -> list[Constraint]:
-    """The closure errors of all loops and couplings at a configuration."""
-    poses = link_poses(mechanism, q)
-    found = [_loop_constraint(mechanism, q, poses, loop) for loop in mechanism.loops]
+    """The closure errors of all loops and couplings at a configuration, with their Jacobians."""
+    places = _Places(mechanism, q)
+    found = [_loop_constraint(places, loop) for loop in mechanism.loops]
     for coupling in mechanism.couplings:
         row = np.zeros((1, mechanism.nv))
         row[0, mechanism.v_slices[coupling.joint]] = 1.0
         row[0, mechanism.v_slices[coupling.source]] -= coupling.ratio
-        here, source = (q[mechanism.q_slices[n]] for n in (coupling.joint, coupling.source))
-        found.append(Constraint(coupling.name, here - coupling.ratio * source - coupling.offset, row))
+        found.append(Constraint(coupling.name, _coupling_error(mechanism, coupling, q), row))
     return found
+
+
+def stacked_jacobian(mechanism: Mechanism, found: list[Constraint]) -> Floats:
+    """The Jacobians of all constraints, one below the other, shape (rows, nv)."""
+    return np.vstack([np.zeros((0, mechanism.nv)), *(constraint.jacobian for constraint in found)])
+
+
+def violations(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> Iterator[tuple[str, float, float]]:
+    """Name, closure error and its rate (0 without v) of every loop and coupling.
+
+    Needs only the poses and twists of the links, so that checking a state takes linear time.
+    """
+    places = _Places(mechanism, q)
+    twists = None if v is None else places.twists(v)
+    for loop in mechanism.loops:
+        T_frame_child, C, error = _loop_error(places, loop)
+        rate = 0.0
+        if twists is not None:
+            V_child = spatial.inverse_adjoint(loop.successor_placement) @ twists[loop.successor]
+            V_frame = spatial.inverse_adjoint(loop.predecessor_placement) @ twists[loop.predecessor]
+            rate = _largest(C.T @ (V_child - spatial.inverse_adjoint(T_frame_child) @ V_frame))
+        yield loop.name, _largest(C.T @ error), rate
+    for coupling in mechanism.couplings:
+        rate = 0.0
+        if v is not None:
+            here, source = (v[mechanism.v_slices[n]] for n in (coupling.joint, coupling.source))
+            rate = _largest(here - coupling.ratio * source)
+        yield coupling.name, _largest(_coupling_error(mechanism, coupling, q)), rate
 
 
 def closure_error(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> float:
     """The largest closure error of the configuration and, where given, of the velocity."""
-    error = 0.0
-    for constraint in constraints(mechanism, q):
-        error = max(error, float(np.abs(constraint.error).max(initial=0.0)))
-        if v is not None:
-            error = max(error, float(np.abs(constraint.jacobian @ v).max(initial=0.0)))
-    return error
+    return max((max(error, rate) for _, error, rate in violations(mechanism, q, v)), default=0.0)
 
 
 def is_closed(mechanism: Mechanism, q: Floats) -> bool:
@@ -73,22 +96,21 @@ def is_closed(mechanism: Mechanism, q: Floats) -> bool:
 
 def check_closed(mechanism: Mechanism, q: Floats, v: Floats) -> None:
     """Raise a ClosureError naming the loop or coupling that a state violates, and by how much."""
-    for constraint in constraints(mechanism, q):
-        error = float(np.abs(constraint.error).max(initial=0.0))
+    allowed_speed = CLOSED * max(1.0, float(np.abs(v).max(initial=0.0)))
+    for name, error, speed in violations(mechanism, q, v):
         if error > CLOSED:
             raise ClosureError(
-                f"q is off the closure of {constraint.name!r} by {error:.3g} (m or rad; allowed "
-                f"{CLOSED:g}). Use q = mechanism.close(q).",
-                constraint=constraint.name,
+                f"q is off the closure of {name!r} by {error:.3g} (m or rad; allowed {CLOSED:g}). "
+                "Use q = mechanism.close(q).",
+                constraint=name,
                 distance=error,
             )
-        speed = float(np.abs(constraint.jacobian @ v).max(initial=0.0))
-        if speed > CLOSED * max(1.0, float(np.abs(v).max(initial=0.0))):
+        if speed > allowed_speed:
             raise ClosureError(
-                f"v breaks the closure of {constraint.name!r} by {speed:.3g} (m/s or rad/s; allowed "
-                f"{CLOSED:g}). Use v = mechanism.complete_velocity(q, v, given=[...]) with the joints "
-                "whose velocity you choose.",
-                constraint=constraint.name,
+                f"v breaks the closure of {name!r} by {speed:.3g} (m/s or rad/s; allowed "
+                f"{allowed_speed:g}). Use v = mechanism.complete_velocity(q, v, given=[...]) with the "
+                "joints whose velocity you choose.",
+                constraint=name,
                 distance=speed,
             )
 
@@ -111,7 +133,7 @@ def close(mechanism: Mechanism, q: Floats, hold: tuple[str, ...] = ()) -> Floats
             best, best_error = q, size
         if best_error <= CONVERGED:
             break
-        J = np.vstack([constraint.jacobian for constraint in found])[:, free]
+        J = stacked_jacobian(mechanism, found)[:, free]
         step = np.zeros(mechanism.nv)
         step[free] = -np.linalg.lstsq(J, error, rcond=RANK_TOLERANCE)[0]
         longest = float(np.abs(step).max(initial=0.0))
@@ -136,7 +158,7 @@ def complete_velocity(mechanism: Mechanism, q: Floats, v: Floats, given: tuple[s
     for name in given:
         fixed[mechanism.v_slice(name)] = True
     found = constraints(mechanism, q)
-    J = np.vstack([np.zeros((0, mechanism.nv)), *(c.jacobian for c in found)])
+    J = stacked_jacobian(mechanism, found)
     completed = np.where(fixed, v, 0.0)
     target = -J @ completed
     solution, _, rank, _ = np.linalg.lstsq(J[:, ~fixed], target, rcond=RANK_TOLERANCE)
@@ -177,7 +199,7 @@ def random_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple
             q = close(mechanism, integrate(mechanism, neutral, way))
         except ClosureError:
             continue
-        J = np.vstack([c.jacobian for c in constraints(mechanism, q)])
+        J = stacked_jacobian(mechanism, constraints(mechanism, q))
         v = rng.normal(size=mechanism.nv)
         v -= np.linalg.lstsq(J, J @ v, rcond=RANK_TOLERANCE)[0]
         if closure_error(mechanism, q, v) <= CLOSED:
@@ -195,19 +217,82 @@ def constraint_directions(S: Floats) -> Floats:
     return left[:, rank:]
 
 
-def _loop_constraint(mechanism: Mechanism, q: Floats, poses: dict[str, Floats], loop: Loop) -> Constraint:
-    T_frame_child = loop_pose(loop, poses)
+class _Places:
+    """Where the links of a mechanism are at a configuration, and which twists its joints allow."""
+
+    def __init__(self, mechanism: Mechanism, q: Floats) -> None:
+        self.mechanism = mechanism
+        self.poses: dict[str, Floats] = {mechanism.base: np.eye(4)}
+        self.steps: dict[str, Floats] = {}  # T_parent_child by joint
+        self.subspaces: dict[str, Floats] = {}
+        for joint in mechanism.topology.outward:
+            T_parent_child, S = joint_motion(joint, q[mechanism.q_slices[joint.name]])
+            self.poses[joint.child] = self.poses[joint.parent] @ T_parent_child
+            self.steps[joint.name] = T_parent_child
+            self.subspaces[joint.name] = S
+
+    def twists(self, v: Floats) -> dict[str, Floats]:
+        """The twist of every link by name."""
+        found = {self.mechanism.base: np.zeros(6)}
+        for joint in self.mechanism.topology.outward:
+            carried = spatial.inverse_adjoint(self.steps[joint.name]) @ found[joint.parent]
+            found[joint.child] = carried + self.subspaces[joint.name] @ v[self.mechanism.v_slices[joint.name]]
+        return found
+
+
+def _loop_error(places: _Places, loop: Loop) -> tuple[Floats, Floats, Floats]:
+    """The relative pose of a loop's sides, the constrained directions and the error twist."""
+    T_frame_child = loop_pose(loop, places.poses)
     q_best = loop.type.coordinates(loop.axes, loop.pitch, T_frame_child)
     T_best = loop.type.pose(loop.axes, loop.pitch, q_best)
     C = constraint_directions(loop.type.subspace(loop.axes, loop.pitch, T_best))
-    error = spatial.logarithm(spatial.inverse_pose(T_best) @ T_frame_child)
+    return T_frame_child, C, spatial.logarithm(spatial.inverse_pose(T_best) @ T_frame_child)
 
-    J_successor = link_jacobian(mechanism, q, loop.successor)
-    J_child = spatial.inverse_adjoint(loop.successor_placement) @ J_successor
-    J_predecessor = link_jacobian(mechanism, q, loop.predecessor)
-    J_frame = spatial.inverse_adjoint(loop.predecessor_placement) @ J_predecessor
-    J = J_child - spatial.inverse_adjoint(T_frame_child) @ J_frame
+
+def _loop_constraint(places: _Places, loop: Loop) -> Constraint:
+    mechanism = places.mechanism
+    _, C, error = _loop_error(places, loop)
+    T_side_world = spatial.inverse_pose(places.poses[loop.successor] @ loop.successor_placement)
+    J = np.zeros((6, mechanism.nv))
+    outward, inward = _loop_paths(mechanism, loop)
+    for sign, path in ((1.0, outward), (-1.0, inward)):
+        for joint in path:
+            Ad_side_child = spatial.adjoint(T_side_world @ places.poses[joint.child])
+            J[:, mechanism.v_slices[joint.name]] += sign * Ad_side_child @ places.subspaces[joint.name]
     return Constraint(loop.name, C.T @ error, C.T @ J)
+
+
+def _loop_paths(mechanism: Mechanism, loop: Loop) -> tuple[list[Joint], list[Joint]]:
+    """The joints from the successor and from the predecessor to the link where the two ways meet.
+
+    Joints below that link move both sides of the loop alike, so that the Jacobian has no columns there.
+    """
+    ways: list[list[Joint]] = []
+    ends = (loop.successor, loop.predecessor)
+    depth = mechanism.topology.depth
+    meeting, other = ends
+    while meeting != other:
+        if depth[meeting] >= depth[other]:
+            meeting = mechanism.topology.joint_into[meeting].parent
+        else:
+            other = mechanism.topology.joint_into[other].parent
+    for end in ends:
+        way = []
+        while end != meeting:
+            joint = mechanism.topology.joint_into[end]
+            way.append(joint)
+            end = joint.parent
+        ways.append(way)
+    return ways[0], ways[1]
+
+
+def _coupling_error(mechanism: Mechanism, coupling: Coupling, q: Floats) -> Floats:
+    here, source = (q[mechanism.q_slices[n]] for n in (coupling.joint, coupling.source))
+    return np.asarray(here - coupling.ratio * source - coupling.offset)
+
+
+def _largest(values: Floats) -> float:
+    return float(np.abs(values).max(initial=0.0))
 
 
 def _stack_errors(found: list[Constraint]) -> Floats:

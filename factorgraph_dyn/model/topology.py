@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from factorgraph_dyn.errors import ModelError, check_name
 from factorgraph_dyn.model.parts import Joint, Link
@@ -29,6 +30,14 @@ class Topology:
     outward: tuple[Joint, ...]
     joint_into: Mapping[str, Joint]
     joints_out: Mapping[str, tuple[Joint, ...]]
+
+    @cached_property
+    def depth(self) -> Mapping[str, int]:
+        """Number of joints between each link and the base, by link name."""
+        found = {self.base: 0}
+        for joint in self.outward:
+            found[joint.child] = found[joint.parent] + 1
+        return found
 
     def path_to_base(self, link: str) -> list[Joint]:
         """The joints from a link to the base, the link's own joint first."""

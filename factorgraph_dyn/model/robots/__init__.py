@@ -5,6 +5,7 @@ from collections.abc import Callable
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.robots.arms import pendulum, puma560, rrr
 from factorgraph_dyn.model.robots.legged import humanoid
+from factorgraph_dyn.model.robots.linkages import delta, five_bar, four_bar, four_bar_chain, stewart
 from factorgraph_dyn.model.robots.trees import random_tree
 
 BUILT_IN: dict[str, Callable[[], Mechanism]] = {
@@ -12,6 +13,23 @@ BUILT_IN: dict[str, Callable[[], Mechanism]] = {
     "puma560": puma560,
     "pendulum": pendulum,
     "humanoid": humanoid,
+    "four_bar": four_bar,
+    "five_bar": five_bar,
+    "four_bar_chain": four_bar_chain,
+    "stewart": stewart,
+    "delta": delta,
 }
 
-__all__ = ["BUILT_IN", "humanoid", "pendulum", "puma560", "random_tree", "rrr"]
+__all__ = [
+    "BUILT_IN",
+    "delta",
+    "five_bar",
+    "four_bar",
+    "four_bar_chain",
+    "humanoid",
+    "pendulum",
+    "puma560",
+    "random_tree",
+    "rrr",
+    "stewart",
+]
