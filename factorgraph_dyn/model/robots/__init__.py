@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.robots.arms import pendulum, puma560, rrr
+from factorgraph_dyn.model.robots.arms_more import general_6r, panda, ur5
 from factorgraph_dyn.model.robots.legged import humanoid
 from factorgraph_dyn.model.robots.linkages import delta, five_bar, four_bar, four_bar_chain, stewart
 from factorgraph_dyn.model.robots.trees import random_tree
@@ -11,6 +12,9 @@ from factorgraph_dyn.model.robots.trees import random_tree
 BUILT_IN: dict[str, Callable[[], Mechanism]] = {
     "rrr": rrr,
     "puma560": puma560,
+    "ur5": ur5,
+    "panda": panda,
+    "general_6r": general_6r,
     "pendulum": pendulum,
     "humanoid": humanoid,
     "four_bar": four_bar,
@@ -26,10 +30,13 @@ __all__ = [
     "five_bar",
     "four_bar",
     "four_bar_chain",
+    "general_6r",
     "humanoid",
+    "panda",
     "pendulum",
     "puma560",
     "random_tree",
     "rrr",
     "stewart",
+    "ur5",
 ]
