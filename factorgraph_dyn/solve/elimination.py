@@ -9,7 +9,7 @@ of the elimination appear only as parents, and ``BayesNet.respond`` back-substit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -22,6 +22,7 @@ from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.spatial import Floats
 
 METHODS = ("sequential", "multifrontal")
+Watch = Callable[[Variable, gtsam.GaussianFactorGraph], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,12 +122,17 @@ def gtsam_ordering(graph: LinearGraph, ordering: Ordering) -> gtsam.Ordering:
     return converted
 
 
-def eliminate(graph: LinearGraph, ordering: Ordering) -> BayesNet:
+def eliminate(graph: LinearGraph, ordering: Ordering, watch: Watch | None = None) -> BayesNet:
     """The Bayes net of a graph; variables that the ordering leaves out are kept as parents.
 
     GTSAM's own sequential elimination carries structure without rows along, which would give the rnea
     net parents that its recursion does not have; so its QR step is called variable by variable, and
     what has no rows left is dropped.
+
+    Args:
+        graph: The equations.
+        ordering: Its variables, first eliminated first.
+        watch: Called with each variable and the factors that hold it, just before it is eliminated.
 
     Raises:
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
@@ -143,6 +149,8 @@ def eliminate(graph: LinearGraph, ordering: Ordering) -> BayesNet:
             if not held.used:
                 held.used = True
                 gathered.push_back(held.factor)
+        if watch is not None:
+            watch(graph.variables[key], gathered)
         single = gtsam.Ordering()
         single.push_back(key)
         try:
