@@ -76,8 +76,9 @@ class PinocchioOracle:
         inverse_order = np.argsort(self.order)
         return M_inverse[np.ix_(inverse_order, inverse_order)]
 
-    def link_pose(self, link):
-        """Pose of a link in the world after one of the algorithms has run, shape (4, 4)."""
+    def link_pose(self, q, link):
+        """Pose of a link in the world, shape (4, 4)."""
+        pin.forwardKinematics(self.model, self.data, self.q(q))
         joint, T_joint_link = self.link_frames[link]
         return (self.data.oMi[joint] * T_joint_link).homogeneous
 

@@ -152,6 +152,16 @@ class Mechanism:
             check_name(name, self.link_names, "link", f"mechanism {self.name!r}", InputError)
 
     @cached_property
+    def carried_inertia(self) -> Mapping[str, float]:
+        """The size of the inertia each joint moves (kg and kg m^2 alike), by joint name."""
+        size = {link.name: float(np.abs(link.spatial_inertia).max()) for link in self.links}
+        carried = {}
+        for joint in reversed(self.topology.outward):
+            carried[joint.name] = size[joint.child] + float(joint.armature.max(initial=0.0))
+            size[joint.parent] += carried[joint.name]
+        return carried
+
+    @cached_property
     def tree(self) -> Mechanism:
         """The mechanism without its loops and couplings."""
         return replace(self, loops=(), couplings=()) if self.is_closed_kind else self

@@ -14,14 +14,15 @@ from collections.abc import Iterable, Mapping
 
 import numpy.typing as npt
 
-from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations import Known, LinearGraph, State, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.closure import check_closed
-from factorgraph_dyn.ordering import OrderingLike, choose_ordering
-from factorgraph_dyn.solve import inputs, singularity
-from factorgraph_dyn.solve.elimination import solve_graph
+from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
+from factorgraph_dyn.solve import inputs, scaling, singularity
+from factorgraph_dyn.solve.elimination import BayesNet, solve_graph
 from factorgraph_dyn.solve.solution import Solution, check_residual, given_or_nan, joint_vector
+from factorgraph_dyn.spatial import Floats
 
 Wrenches = Mapping[str, npt.ArrayLike]
 
@@ -136,7 +137,7 @@ def solve_dynamics(
     graph = dynamics_graph(state, known, inputs.check_wrenches(mechanism, external_wrenches))
     chosen = choose_ordering(mechanism, graph, ordering)
     try:
-        values, net = solve_graph(graph, chosen, method)
+        values, net = _solve_scaled(mechanism, graph, chosen, method)
     except SingularSystemError as error:
         raise singularity.explain(state, known, error) from error
     singularity.check_determined(state, known, graph, net)
@@ -152,6 +153,17 @@ def solve_dynamics(
         values,
         net,
     )
+
+
+def _solve_scaled(
+    mechanism: Mechanism, graph: LinearGraph, ordering: Ordering, method: str
+) -> tuple[dict[Variable, Floats], BayesNet | None]:
+    """All variables, solved in units that suit the inertias where these differ widely."""
+    units = scaling.force_units(mechanism)
+    if not units:
+        return solve_graph(graph, ordering, method)
+    values, _ = solve_graph(scaling.scale_graph(graph, units), ordering, method)
+    return scaling.unscale(values, units), None
 
 
 def _solve(

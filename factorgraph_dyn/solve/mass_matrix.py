@@ -34,7 +34,7 @@ def inverse_mass_matrix(mechanism: Mechanism, q: npt.ArrayLike) -> Floats:
         SingularSystemError: Some joint moves nothing that has inertia.
     """
     state = _at_rest(mechanism, q)
-    singularity.check_mass_matrix(mass_matrix_at(state), state, np.ones(mechanism.nv, dtype=bool))
+    singularity.check_inertia(state, np.ones(mechanism.nv, dtype=bool))
     net = eliminate_keeping(state, "tau", Ordering("aba", tuple(aba(state.mechanism))))
     inverse = _joint_rows(state, "a", net.respond(_unit_columns(state, "tau")))
     return 0.5 * (inverse + inverse.T)

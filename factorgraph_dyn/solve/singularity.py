@@ -1,9 +1,9 @@
 """Why a system has no unique answer, in names of joints and links.
 
 In a tree the wrenches and torques always follow from the accelerations, so a dynamics problem is
-determined exactly when the part M_uu of the mass matrix that belongs to unknown accelerations is
-regular. M is scaled by its diagonal first, and the diagonal is measured against the sizes of the
-terms it is summed from: light links are no singularity, links without inertia are.
+determined exactly when the articulated-body D = S^T I^A S + armature of every joint with unknown
+acceleration is regular. D is measured against the sizes of the terms it is summed from: light links
+are no singularity, links without inertia are.
 
 Looking costs more than solving, so a quick estimate of the elimination's condition comes first.
 """
@@ -14,15 +14,15 @@ import gtsam
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.equations import Known, LinearGraph, State, evaluate_state
+from factorgraph_dyn.equations import Known, LinearGraph, State
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.solve.elimination import BayesNet
 from factorgraph_dyn.spatial import Floats
 
 SUSPICIOUS_GROWTH = 1e7  # answers that grow a right-hand side by more than this are looked into
-ZERO_INERTIA = 1e-13  # of the terms a diagonal entry of M is summed from
-ZERO_EIGENVALUE = 1e-13  # of the mass matrix scaled to unit diagonal
+ZERO_INERTIA = 1e-14  # of the terms that D is summed from
+LOOSE_SHARE = 1e-6  # joints that move less than this share of the fastest stand still
 
 Mask = npt.NDArray[np.bool_]
 
@@ -33,8 +33,7 @@ def check_determined(state: State, known: Known, graph: LinearGraph, net: BayesN
         return
     if net is not None and _growth(graph, net) < SUSPICIOUS_GROWTH:
         return
-    at_rest = evaluate_state(state.mechanism, state.q, np.zeros(state.mechanism.nv))
-    check_mass_matrix(_mass_matrix(at_rest), state, ~known.a_mask)
+    check_inertia(state, ~known.a_mask)
 
 
 def explain(state: State, known: Known, error: SingularSystemError) -> SingularSystemError:
@@ -47,9 +46,14 @@ def explain(state: State, known: Known, error: SingularSystemError) -> SingularS
     return error
 
 
-def check_mass_matrix(M: Floats, state: State, unknown: Mask) -> None:
-    """Raise a SingularSystemError naming the joints along which M_uu has no inertia."""
-    loose = _directions_without_inertia(state, M, unknown)
+def check_inertia(state: State, unknown: Mask) -> None:
+    """Raise a SingularSystemError naming the joints that can move without moving any inertia.
+
+    Args:
+        state: The mechanism at a state; loops and couplings are not looked at.
+        unknown: Which joint accelerations are not given, shape (nv,).
+    """
+    loose = _motion_without_inertia(state, unknown)
     if not loose.any():
         return
     mechanism = state.mechanism
@@ -62,35 +66,57 @@ def check_mass_matrix(M: Floats, state: State, unknown: Mask) -> None:
     )
 
 
-def _directions_without_inertia(state: State, M: Floats, unknown: Mask) -> Mask:
-    """Which entries of v take part in a motion of the unknown joints that needs no torque, shape (nv,)."""
-    loose = np.zeros(len(M), dtype=bool)
-    entries = np.flatnonzero(unknown)
-    diagonal = np.diag(M)[entries]
-    zero = diagonal <= ZERO_INERTIA * _diagonal_terms(state)[entries]
-    loose[entries[zero]] = True
-    rest = entries[~zero]
-    if len(rest):
-        scale = 1.0 / np.sqrt(diagonal[~zero])
-        eigenvalues, vectors = np.linalg.eigh(scale[:, None] * M[np.ix_(rest, rest)] * scale)
-        null = np.abs(eigenvalues) < ZERO_EIGENVALUE * len(rest)
-        if null.any():
-            loose[rest] = np.abs(vectors[:, null]).max(axis=1) > 1e-6
+def _motion_without_inertia(state: State, unknown: Mask) -> Mask:
+    """Which entries of a take part in a motion that needs no torque, shape (nv,)."""
+    mechanism = state.mechanism
+    inertia = {link.name: link.spatial_inertia for link in mechanism.links}
+    rigid = dict(inertia)  # composite bodies: what D would be if all joints further out were locked
+    gain: dict[str, Floats] = {}  # a_j = -gain_j A_child's part that the parent brings
+    free: dict[str, Floats] = {}  # directions of a_j that nothing resists
+    for joint in reversed(mechanism.topology.outward):
+        entries = unknown[mechanism.v_slices[joint.name]]
+        Ad, S = state.joints[joint.name].Ad_child_parent, state.joints[joint.name].S[:, entries]
+        U = inertia[joint.child] @ S
+        D = S.T @ U + np.diag(joint.armature[entries])
+        terms = np.abs(S).T @ np.abs(rigid[joint.child]) @ np.abs(S) + np.diag(joint.armature[entries])
+        D_inverse, free[joint.name] = _inverse_and_null_space(D, terms)
+        gain[joint.name] = D_inverse @ U.T
+        inertia[joint.parent] = (
+            inertia[joint.parent] + Ad.T @ (inertia[joint.child] - U @ gain[joint.name]) @ Ad
+        )
+        rigid[joint.parent] = rigid[joint.parent] + Ad.T @ rigid[joint.child] @ Ad
+    loose = np.zeros(mechanism.nv, dtype=bool)
+    for start in mechanism.movable_joints:
+        for direction in free[start.name].T:
+            loose |= _response(state, unknown, gain, start.name, direction)
     return loose
 
 
-def _diagonal_terms(state: State) -> Floats:
-    """The sum of the sizes of all terms in each diagonal entry of M, shape (nv,)."""
+def _inverse_and_null_space(D: Floats, terms: Floats) -> tuple[Floats, Floats]:
+    """The inverse of a symmetric matrix on its range, and a basis of its null space.
+
+    Zero is what is at most rounding of the terms each entry was summed from.
+    """
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(terms), np.finfo(float).tiny))
+    eigenvalues, vectors = np.linalg.eigh(scale[:, None] * D * scale)
+    regular = np.abs(eigenvalues) > ZERO_INERTIA
+    range_basis = scale[:, None] * vectors[:, regular]
+    return range_basis / eigenvalues[regular] @ range_basis.T, scale[:, None] * vectors[:, ~regular]
+
+
+def _response(state: State, unknown: Mask, gain: dict[str, Floats], start: str, direction: Floats) -> Mask:
+    """Which entries of a move when one joint is pushed along a direction that nothing resists."""
     mechanism = state.mechanism
-    composite = {link.name: np.abs(link.spatial_inertia) for link in mechanism.links}
-    terms = np.zeros(mechanism.nv)
-    for joint in reversed(mechanism.topology.outward):
+    a = np.zeros(mechanism.nv)
+    motion = {link.name: np.zeros(6) for link in mechanism.links}
+    for joint in mechanism.topology.outward:
         here = state.joints[joint.name]
-        size = np.abs(here.Ad_child_parent)
-        composite[joint.parent] = composite[joint.parent] + size.T @ composite[joint.child] @ size
-        S = np.abs(here.S)
-        terms[mechanism.v_slices[joint.name]] = np.diag(S.T @ composite[joint.child] @ S) + joint.armature
-    return terms
+        entries = np.flatnonzero(unknown[mechanism.v_slices[joint.name]])
+        carried = here.Ad_child_parent @ motion[joint.parent]
+        moved = direction if joint.name == start else -gain[joint.name] @ carried
+        a[mechanism.v_slices[joint.name].start + entries] = moved
+        motion[joint.child] = carried + here.S[:, entries] @ moved
+    return np.asarray(np.abs(a) > LOOSE_SHARE * np.abs(a).max(initial=0.0), dtype=bool)
 
 
 def _massless_beyond(mechanism: Mechanism, joints: list[str]) -> str:
@@ -111,9 +137,3 @@ def _growth(graph: LinearGraph, net: BayesNet) -> float:
     except RuntimeError:
         return np.inf
     return grown if np.isfinite(grown) else np.inf
-
-
-def _mass_matrix(state: State) -> Floats:
-    from factorgraph_dyn.solve.mass_matrix import mass_matrix_at  # it checks its own answers here
-
-    return mass_matrix_at(state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from factorgraph_dyn.solve.elimination import BayesNet, eliminate
 from factorgraph_dyn.spatial import Floats
 
 RESIDUAL_TOLERANCE = 1e-9  # of the largest term in equations of the same kind
+MOTION_KINDS = ("acceleration", "coupling")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +96,11 @@ def check_residual(graph: LinearGraph, values: Mapping[Variable, Floats], orderi
         ResidualError: It is too large for the answer to be trusted.
     """
     misfits = [_misfit(factor, values) for factor in graph.factors]
-    scale: defaultdict[str, float] = defaultdict(float)
-    for factor, (_, size) in zip(graph.factors, misfits, strict=True):
-        scale[factor.kind] = max(scale[factor.kind], size)
+    motion, force = _scales(graph, misfits)
     residual = 0.0
     for factor, (misfit, _) in zip(graph.factors, misfits, strict=True):
-        relative = misfit / scale[factor.kind] if scale[factor.kind] > 0 else misfit
+        scale = motion if factor.kind in MOTION_KINDS else force
+        relative = misfit / scale if scale > 0 else misfit
         if not relative <= RESIDUAL_TOLERANCE:  # nan must not hide
             raise ResidualError(
                 f"The answer misses equation {factor} by {relative:.2e} of its terms (allowed "
@@ -113,6 +112,23 @@ def check_residual(graph: LinearGraph, values: Mapping[Variable, Floats], orderi
             )
         residual = max(residual, relative)
     return residual
+
+
+def _scales(graph: LinearGraph, misfits: list[tuple[float, float]]) -> tuple[float, float]:
+    """The largest term among equations of motion, and among equations of force.
+
+    Where forces cancel, as in free fall, inertia times the largest acceleration is what they are
+    measured against.
+    """
+    motion = force = heaviest = 0.0
+    for factor, (_, size) in zip(graph.factors, misfits, strict=True):
+        if factor.kind in MOTION_KINDS:
+            motion = max(motion, size)
+        else:
+            force = max(force, size)
+            if factor.kind == "wrench":
+                heaviest = max(heaviest, max(factor.blocks[0][1].diagonal().tolist()))
+    return motion, max(force, heaviest * motion)
 
 
 def _misfit(factor: Factor, values: Mapping[Variable, Floats]) -> tuple[float, float]:

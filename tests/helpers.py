@@ -1,0 +1,47 @@
+"""What several test modules share: relative errors and random trees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.model.joint_kinds import KINDS
+
+MOVABLE_KINDS = tuple(kind for kind in KINDS if kind != "fixed")
+
+
+def relative_error(found, expected) -> float:
+    """The largest difference, relative to the largest expected entry (nan counts as infinite)."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.shape == expected.shape
+    if expected.size == 0:
+        return 0.0
+    error = np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-12)
+    return float(error) if np.isfinite(error) else np.inf
+
+
+def mixed_tree(seed: int) -> fgd.Mechanism:
+    """A random tree of 1 to 40 joints of all kinds, branching more or less."""
+    rng = np.random.default_rng(seed)
+    return fgd.robots.random_tree(
+        int(rng.integers(1, 41)), seed=seed, branching=float(rng.uniform(1.0, 3.0)), kinds=("all",)
+    )
+
+
+def lossy(mechanism: fgd.Mechanism, seed: int) -> fgd.Mechanism:
+    """The same mechanism with armature, damping, friction and, where allowed, springs."""
+    from dataclasses import replace
+
+    rng = np.random.default_rng(seed)
+    joints = [
+        replace(
+            joint,
+            armature=rng.uniform(0.1, 1.0, joint.nv),
+            damping=rng.uniform(0.1, 1.0, joint.nv),
+            friction=rng.uniform(0.1, 1.0, joint.nv),
+            stiffness=rng.uniform(0.1, 1.0, joint.nv) if joint.nq == joint.nv else 0.0,
+            rest=rng.uniform(-1.0, 1.0, joint.nv),
+        )
+        for joint in mechanism.joints
+    ]
+    return replace(mechanism, joints=joints)
