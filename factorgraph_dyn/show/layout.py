@@ -1,0 +1,193 @@
+"""The drawn graph: circles, squares, dots and the lines between them, in units, y upwards.
+
+Takes a subject; gives places and paths that the drawings in matplotlib and the interactive page share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from factorgraph_dyn.equations import Variable
+from factorgraph_dyn.show.curves import Path, clear_curve, rounded, shorten
+from factorgraph_dyn.show.places import RADIUS, ROW, Places, Point, find_places
+from factorgraph_dyn.show.subject import Subject
+from factorgraph_dyn.spatial import Floats
+
+SYMBOL = {"A": "A", "F": "F", "a": "a", "tau": "τ", "lambda": "λ", "V": "V"}
+DOWN_FROM_ACCELERATION = 0.5  # how far right of a link the way down to its branches runs
+CLEARANCE = RADIUS + 0.1
+
+
+@dataclass(frozen=True)
+class Node:
+    """A variable on paper: a circle, or a square where it is known."""
+
+    variable: Variable
+    place: Point
+    known: bool
+    number: int
+
+    @property
+    def symbol(self) -> str:
+        """The letter of its kind."""
+        return SYMBOL.get(self.variable.kind, self.variable.kind)
+
+    @property
+    def label(self) -> str:
+        """Letter and number, such as A3."""
+        return f"{self.symbol}{self.number}"
+
+
+@dataclass(frozen=True)
+class Dot:
+    """An equation on paper; its lines by the name of the variable they lead to."""
+
+    name: str
+    kind: str
+    place: Point
+    lines: Mapping[str, Path]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A name on paper: of a joint above its acceleration, or of a link above its own."""
+
+    text: str
+    kind: str
+    place: Point
+    starts_strip: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Everything a drawing of the graph needs.
+
+    Attributes:
+        nodes: By printed name of the variable.
+        dots: In the order of the graph's factors.
+        places: Where links and joints stand.
+    """
+
+    subject: Subject
+    nodes: Mapping[str, Node]
+    dots: tuple[Dot, ...]
+    places: Places
+    _curves: dict[tuple[str, str], Path] = field(default_factory=dict)
+
+    @cached_property
+    def headings(self) -> tuple[Heading, ...]:
+        """Names of joints, links, loops and couplings, above the graph."""
+        return tuple(_headings(self.subject, self.places, set(self.nodes)))
+
+    @cached_property
+    def unknown_headings(self) -> tuple[Heading, ...]:
+        """The same names where only the unknowns are drawn: closer where joint accelerations are known."""
+        return tuple(_headings(self.subject, self.places, set(self.subject.graph.by_name)))
+
+    @cached_property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Left, right, bottom and top of the graph."""
+        points = [node.place for node in self.nodes.values()]
+        points += [point for dot in self.dots for line in dot.lines.values() for point in line]
+        return _around(points, self.headings)
+
+    def dag_bounds(self, arrows: Iterable[tuple[str, str]]) -> tuple[float, float, float, float]:
+        """Left, right, bottom and top of the unknowns and of arrows between them."""
+        points = [node.place for node in self.nodes.values() if not node.known]
+        points += [point for parent, child in arrows for point in self.arrow(parent, child)]
+        return _around(points, self.unknown_headings)
+
+    @cached_property
+    def unknown_places(self) -> Floats:
+        """Centres of the circles, shape (n, 2)."""
+        return np.array([node.place for node in self.nodes.values() if not node.known]).reshape(-1, 2)
+
+    def arrow(self, parent: str, child: str) -> Path:
+        """The line of a dependency from the rim of a parent to the rim of its child."""
+        key = (parent, child)
+        if key not in self._curves:
+            start, end = self.nodes[parent].place, self.nodes[child].place
+            path = clear_curve(start, end, self.unknown_places, CLEARANCE)
+            self._curves[key] = shorten(path, RADIUS, RADIUS + 0.02)
+        return self._curves[key]
+
+
+def make_layout(subject: Subject) -> Layout:
+    """The places of all variables and equations of a subject."""
+    places = find_places(subject.mechanism)
+    nodes: dict[str, Node] = {}
+    for variable in (*subject.graph.variables, *subject.known):
+        nodes.setdefault(
+            str(variable),
+            Node(
+                variable,
+                places.of(variable.kind, variable.owner),
+                str(variable) not in subject.graph.by_name,
+                places.number_of(variable.kind, variable.owner),
+            ),
+        )
+    obstacles = np.array([node.place for node in nodes.values()])
+    dots = []
+    for factor, known in zip(subject.graph.factors, subject.known_of, strict=True):
+        place = places.of_factor(factor.kind, factor.owner)
+        held = [str(variable) for variable, _ in factor.blocks] + list(known)
+        lines = {
+            name: _line(factor.kind, factor.owner, place, nodes[name], obstacles, subject, places) for name in held
+        }
+        dots.append(Dot(str(factor), factor.kind, place, lines))
+    return Layout(subject, nodes, tuple(dots), places)
+
+
+def _line(kind: str, owner: str, place: Point, node: Node, obstacles: Floats, subject: Subject, places: Places) -> Path:
+    """The way from an equation to one of its variables."""
+    x, y = place
+    to_x, to_y = node.place
+    variable = node.variable
+    tree = subject.mechanism.joint_by_name
+    if kind == "torque" and variable.kind == "a" and variable.owner == owner:
+        side = x + 0.56  # armature: around the wrench, which stands between
+        return rounded([place, (side, y + 0.25), (side, to_y - 0.7), node.place], 0.3)
+    if kind == "acceleration" and owner in tree and to_y > y + 2:
+        if owner in places.turns:
+            outside = x + 0.6 * places.turns[owner]
+            return rounded([place, (outside, y), (outside, to_y), node.place], 0.2)
+        down = to_x + DOWN_FROM_ACCELERATION
+        return rounded([place, (down, y), (down, to_y - 0.45), node.place], 0.2)
+    if kind == "wrench" and variable.kind == "F" and variable.owner in tree and to_y < y - 2:
+        if variable.owner in places.turns:
+            outside = to_x + 1.0 * places.turns[variable.owner]
+            return rounded([place, (outside, y), (outside, to_y), node.place], 0.2)
+        return rounded([place, (x, to_y), node.place], 0.2)
+    return clear_curve(place, node.place, obstacles, CLEARANCE - 0.05)
+
+
+def _headings(subject: Subject, places: Places, drawn: set[str]) -> list[Heading]:
+    mechanism = subject.mechanism
+    loops = {loop.name for loop in mechanism.loops}
+    headings = []
+    for name, (x, y) in places.link.items():
+        if any(f"a[{joint}]" in drawn for joint, place in places.joint.items() if place[1] == y):
+            headings.append(Heading(name, "link", (x, y + 0.1)))
+        elif f"A[{name}]" in drawn:
+            headings.append(Heading(name, "link", (x, y + ROW["A"] + RADIUS + 0.32)))
+    for name, (x, y) in places.joint.items():
+        parent = mechanism.joint_by_name[name].parent if name not in loops else None
+        starts = parent is not None and places.link[parent][1] != y and name not in places.turns
+        top = y + RADIUS if f"a[{name}]" in drawn else y + ROW["A"] + RADIUS + 0.55
+        if f"a[{name}]" in drawn or f"F[{name}]" in drawn:
+            headings.append(Heading(name, "loop" if name in loops else "joint", (x, top + 0.12), starts))
+    headings += [
+        Heading(name, "coupling", (x, y + ROW["lambda"] - RADIUS - 0.45)) for name, (x, y) in places.coupling.items()
+    ]
+    return headings
+
+
+def _around(points: Sequence[Point], headings: Sequence[Heading]) -> tuple[float, float, float, float]:
+    """Bounds with a margin that leaves room for circles and names."""
+    points = [*points, *(heading.place for heading in headings)]
+    xs, ys = [p[0] for p in points], [p[1] for p in points]
+    return min(xs) - 0.9, max(xs) + 0.9, min(ys) - 0.6, max(ys) + 0.7
