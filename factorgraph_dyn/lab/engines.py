@@ -192,7 +192,7 @@ class MujocoEngine:
         # our armature acts on the body twist itself, theirs on the velocity in the world
         inertia = self._M() - np.diag(self.model.dof_armature)
         h = self._X(q).T @ (theirs + inertia @ self._X_dot_v(q, v))
-        return h + _effect(self.mechanism, "friction") * np.sign(v)
+        return np.asarray(h + _effect(self.mechanism, "friction") * np.sign(v))
 
     def _M(self) -> Floats:
         M = np.zeros((self.model.nv, self.model.nv))

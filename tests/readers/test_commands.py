@@ -1,0 +1,84 @@
+"""fgdyn info, check and convert."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.commands import models
+from tests.readers import test_edit, test_mjcf, test_urdf
+
+app = typer.Typer()
+models.register(app)
+
+
+@pytest.fixture
+def run():
+    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture
+def loopy(tmp_path):
+    path = tmp_path / "loopy.xml"
+    path.write_text(test_mjcf.LOOPY)
+    return path
+
+
+def test_info_shows_the_tree_loops_and_warnings(run, tmp_path):
+    path = tmp_path / "m.urdf"
+    path.write_text(test_urdf.ODD["negative: -5"])
+    shown = run("info", path).output
+    assert "j0" in shown
+    assert "the effort limit is negative" in shown
+    rows = json.loads(run("info", path, "--format", "json").output)
+    assert [row["link"].strip() for row in rows] == ["base", "l0"]
+
+
+def test_info_lists_loops(run, loopy):
+    shown = run("info", loopy).output
+    assert "spherical loop" in shown
+    assert "coupling" in shown
+
+
+@pytest.mark.parametrize("robot", ["puma560", "loopy"])
+def test_check_agrees(run, robot, loopy):
+    result = run("check", loopy if robot == "loopy" else robot, "--states", 2, "--format", "json")
+    assert result.exit_code == 0
+    (row,) = json.loads(result.output)
+    assert row["agrees"]
+    assert row["engine"].startswith("mujoco" if robot == "loopy" else "pinocchio")
+
+
+def test_check_tells_differences(run, tmp_path, monkeypatch):
+    path = tmp_path / "m.urdf"
+    path.write_text(test_urdf.chain(["revolute", "revolute"]))
+    heavier = fgd.load(path).add_payload("l1", 1.0)
+    monkeypatch.setattr(models, "find_robot", lambda _: heavier)
+    assert run("check", path, "--states", 1).exit_code == 1
+
+
+def test_convert_to_own_format_and_urdf(run, loopy, tmp_path):
+    assert run("convert", loopy, tmp_path / "out.json").exit_code == 0
+    assert fgd.load(tmp_path / "out.json").fingerprint == fgd.load(loopy).fingerprint
+    tree = tmp_path / "tree.urdf"
+    tree.write_text(test_urdf.chain(["revolute", "prismatic", "planar", "fixed", "continuous", "floating"]))
+    assert run("convert", tree, tmp_path / "again.urdf").exit_code == 0
+    read, again = fgd.load(tree), fgd.load(tmp_path / "again.urdf")
+    q, v = read.random_state(0)
+    assert fgd.bias(again, q, v) == pytest.approx(fgd.bias(read, q, v), rel=1e-9)
+
+
+def test_convert_refuses(run, loopy, tmp_path):
+    (tmp_path / "there.json").write_text("")
+    for target, reason in (("x.urdf", "has loops"), ("there.json", "--force"), ("x.doc", "not known")):
+        result = run("convert", loopy, tmp_path / target)
+        assert reason in str(result.exception)
+
+
+def test_closure_files_stand_for_their_urdf(run, tmp_path):
+    sides = test_edit.SIDE.format("left", "-.5", "-.4", ".9") + test_edit.SIDE.format("right", ".5", ".4", "-.9")
+    (tmp_path / "bar.urdf").write_text(test_edit.FIVE_BAR.format(sides))
+    (tmp_path / "bar.yaml").write_text("closed_loop: [['end_left', 'end_right']]\ntype: ['3d']\n")
+    assert "spherical loop" in run("info", tmp_path / "bar.yaml").output

@@ -1,0 +1,203 @@
+"""MJCF against MuJoCo: poses, dynamics, and what equalities hold."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.lab.engines import MujocoEngine, compare_with_engine, open_tree
+from factorgraph_dyn.model.kinematics import link_poses
+
+AGREES = 1e-10  # relative, with MuJoCo
+POSES = 1e-12  # m and rotation entries
+
+RICH = """
+<mujoco model="rich">
+  <compiler angle="degree" eulerseq="zYx" autolimits="true" balanceinertia="true" boundinertia="1e-5"/>
+  <option gravity="1 -2 -9"/>
+  <default>
+    <joint armature=".1" damping=".2"/>
+    <geom density="700"/>
+    <default class="stiff"><joint stiffness="3" springref="20" frictionloss=".4"/>
+      <default class="stiffer"><joint stiffness="9"/></default></default>
+    <default class="limited"><joint range="-60 45"/><geom mass="1.5"/></default>
+  </default>
+  <worldbody>
+    <geom type="plane" size="1 1 1"/>
+    <site name="origin" pos="1 2 3" zaxis="1 1 0"/>
+    <body name="arm" pos=".1 .2 .3" euler="10 20 30">
+      <geom type="capsule" fromto="0 0 0 .2 .3 .1" size=".04"/>
+      <joint name="a1" pos=".05 0 0" axis="1 2 3" ref="25"/>
+      <joint name="a2" type="slide" pos="0 .1 0" axis="0 1 1" ref=".3" class="stiff" springref=".1"/>
+      <joint name="a3" axis="0 0 1" class="stiffer"/>
+      <body name="fixed" pos="0 0 .1" axisangle="0 1 1 40">
+        <geom type="box" size=".1 .2 .05" pos=".1 0 0" quat="1 .2 .3 .4"/>
+        <geom type="ellipsoid" size=".1 .2 .3" xyaxes="1 1 0 0 1 1"/>
+        <body name="ball" pos=".3 0 0" childclass="limited">
+          <joint name="b" type="ball" pos="0 .1 .05" damping="1" range="0 90"/>
+          <geom type="cylinder" size=".1 .2"/>
+          <frame pos="0 0 .2" euler="0 90 0">
+            <body name="framed" pos=".1 0 0">
+              <joint name="f" axis="0 1 0" pos=".1 .2 .3"/>
+              <geom type="sphere" size=".1" pos="0 .1 0"/>
+              <site name="tip" pos=".1 .1 .1" euler="30 0 0"/>
+            </body>
+          </frame>
+        </body>
+      </body>
+    </body>
+    <body name="free" pos="3 3 3" quat="0 1 0 0">
+      <freejoint name="root"/>
+      <inertial pos=".1 .1 0" mass="3" fullinertia=".3 .4 .5 .01 .02 .03"/>
+      <body name="tail" pos="0 .2 0"><joint axis="1 0 0"/>
+        <inertial pos="0 0 .1" quat="1 1 0 0" mass="1" diaginertia=".1 .2 .25"/></body>
+    </body>
+  </worldbody>
+</mujoco>"""
+
+
+def engine_for(text, tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_text(text)
+    mechanism = fgd.load(path)
+    return mechanism, MujocoEngine.load(open_tree(mechanism), path)
+
+
+def test_rich_model_agrees_with_mujoco(tmp_path):
+    mechanism, engine = engine_for(RICH, tmp_path)
+    assert compare_with_engine(mechanism, engine, states=10).within(AGREES)
+
+
+def test_poses_of_bodies_and_sites_agree(tmp_path):
+    mechanism, engine = engine_for(RICH, tmp_path)
+    frames = {frame.name: frame for frame in mechanism.frames}
+    for seed in range(5):
+        q, v = mechanism.random_state(seed)
+        engine.set_state(q, v)
+        poses = link_poses(mechanism, q)
+        for i in range(1, engine.model.nbody):
+            name = engine.model.body(i).name
+            T = poses[name] if name not in frames else poses[frames[name].link] @ frames[name].placement
+            np.testing.assert_allclose(T[:3, 3], engine.data.xpos[i], atol=POSES)
+            np.testing.assert_allclose(T[:3, :3].ravel(), engine.data.xmat[i], atol=POSES)
+        for name in ("tip", "origin"):
+            T = poses[frames[name].link] @ frames[name].placement
+            np.testing.assert_allclose(T[:3, 3], engine.data.site(name).xpos, atol=POSES)
+            np.testing.assert_allclose(T[:3, :3].ravel(), engine.data.site(name).xmat, atol=POSES)
+
+
+def test_names_of_generated_parts():
+    mechanism = fgd.loads(RICH)
+    assert mechanism.joint_names == ("a1", "a2", "a3", "b", "f", "root", "tail_hinge")
+    assert {"arm_before_a2", "arm_before_a3"} < set(mechanism.link_names)
+    assert mechanism.joint_by_name["f"].limits == pytest.approx(np.deg2rad([-60, 45]))
+
+
+LOOPY = """
+<mujoco>
+  <compiler angle="radian"/>
+  <default><geom type="capsule" size=".02"/></default>
+  <worldbody>
+    <body name="crank"><joint name="crank" axis="0 1 0"/><geom fromto="0 0 0 0 0 .3"/>
+      <body name="rod" pos="0 0 .3"><joint name="rod" axis="0 1 0" ref=".2"/><geom fromto="0 0 0 .8 0 0"/>
+        <site name="end" pos=".8 0 0"/></body></body>
+    <body name="rocker" pos=".8 0 0"><joint name="rocker" axis="0 1 0"/><geom fromto="0 0 0 0 0 .3"/></body>
+    <body name="gear" pos="0 1 0"><joint name="gear" axis="0 0 1" ref=".4"/><geom fromto="0 0 0 .2 0 0"/></body>
+    <body name="held" pos="0 2 0"><freejoint/><geom fromto="0 0 0 .2 0 0"/></body>
+    <body name="slow" pos="0 3 0"><joint name="slow" axis="1 0 0"/><geom fromto="0 0 0 0 .2 0"/></body>
+  </worldbody>
+  <equality>
+    <connect name="pin" body1="rod" body2="rocker" anchor=".8 0 0"/>
+    <weld name="grip" body1="rocker" body2="held" relpose="0 .1 .2 .9 .1 .2 .3"/>
+    <joint joint1="gear" joint2="crank" polycoef=".1 -2 0 0 0"/>
+    <tendon tendon1="t"/>
+  </equality>
+  <tendon><fixed name="t"><joint joint="slow" coef="2"/><joint joint="gear" coef="-3"/></fixed></tendon>
+  <actuator><motor joint="crank" gear="7"/></actuator>
+</mujoco>"""
+
+
+def test_closed_states_satisfy_mujocos_equalities(tmp_path):
+    mechanism, engine = engine_for(LOOPY, tmp_path)
+    assert [loop.kind for loop in mechanism.loops] == ["spherical", "fixed"]
+    assert len(mechanism.couplings) == 2
+    for seed in range(3):
+        q, v = mechanism.random_state(seed)
+        engine.set_state(q, v)
+        rows = engine.data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
+        assert rows.sum() == 3 + 6 + 2
+        assert np.abs(engine.data.efc_pos[rows]).max() < 1e-7
+        J = engine.data.efc_J.reshape(-1, engine.model.nv)[rows]
+        assert np.abs(J @ engine.data.qvel).max() < 1e-7
+
+
+def test_only_driven_joints_are_actuated():
+    mechanism = fgd.loads(LOOPY)
+    assert [joint.name for joint in mechanism.movable_joints if joint.actuated] == ["crank"]
+
+
+def test_equality_of_one_joint_locks_it():
+    text = LOOPY.replace('joint2="crank" polycoef=".1 -2 0 0 0"', 'polycoef=".1 0 0 0 0"')
+    mechanism = fgd.loads(text.replace('<tendon tendon1="t"/>', ""))
+    assert mechanism.joint_by_name["gear"].kind == "fixed"
+
+
+def test_total_mass_is_scaled(tmp_path):
+    text = RICH.replace('angle="degree"', 'angle="degree" settotalmass="20"')
+    mechanism, engine = engine_for(text, tmp_path)
+    assert sum(link.mass for link in mechanism.links) == pytest.approx(20)
+    assert compare_with_engine(mechanism, engine, states=2).within(AGREES)
+
+
+def test_included_files_are_read_in_the_folder_only(tmp_path):
+    (tmp_path / "inner").mkdir()
+    part = '<mujocoinclude><body name="b"><joint name="j"/><geom size=".1"/></body></mujocoinclude>'
+    (tmp_path / "part.xml").write_text(part)
+    for name, path in (("ok.xml", "part.xml"), ("inner/bad.xml", "../part.xml")):
+        text = f"<mujoco><worldbody><include file='{path}'/></worldbody></mujoco>"
+        (tmp_path / name).write_text(text)
+    assert fgd.load(tmp_path / "ok.xml").joint_names == ("j",)
+    with pytest.raises(fgd.ModelError, match="outside the folder"):
+        fgd.load(tmp_path / "inner/bad.xml")
+    assert fgd.load(tmp_path / "inner/bad.xml", folder=tmp_path).nv == 1
+    (tmp_path / "self.xml").write_text("<mujoco><worldbody><include file='self.xml'/></worldbody></mujoco>")
+    with pytest.raises(fgd.ModelError, match="included twice"):
+        fgd.load(tmp_path / "self.xml")
+
+
+BODY = "<body name='b'><joint name='j'/>{}</body>"
+BAD = {
+    "comes from a mesh": BODY.format("<geom type='mesh' mesh='m'/>"),
+    "polynomial of higher degree": BODY.format("<geom size='.1'/>")
+    + BODY.format("<geom size='.1'/>").replace("'b'", "'c'").replace("'j'", "'k'")
+    + "</worldbody><equality><joint joint1='j' joint2='k' polycoef='0 1 2 0 0'/></equality><worldbody>",
+    "is not read. Expand it": "<body><replicate count='3'/></body>",
+    "default class 'gone'": BODY.format("<geom class='gone' size='.1'/>"),
+    "needs 1 positive sizes": BODY.format("<geom/>"),
+    "joint type 'bad'": "<body><joint type='bad'/></body>",
+    "only joint of a body of the world": "<body><body><freejoint/></body></body>",
+    "given twice": "<body euler='0 0 0' zaxis='0 0 1'/>",
+    "defined twice": "<body name='x'/><body name='x'/>",
+}
+
+
+@pytest.mark.parametrize("reason", BAD)
+def test_bad_files_are_refused_with_their_line(reason):
+    text = f"<mujoco>\n<worldbody>\n{BAD[reason]}</worldbody></mujoco>"
+    with pytest.raises(fgd.ModelError, match=reason) as caught:
+        fgd.loads(text, file="bad.xml")
+    assert str(caught.value).startswith("bad.xml:3:")
+
+
+ODD = {
+    "springs act on hinges": "<body><joint type='ball' stiffness='1'/><geom size='.1'/></body>",
+    "gravcomp is not used": "<body gravcomp='1'><joint/><geom size='.1'/></body>",
+    "is empty": "<body><joint range='3 3'/><geom size='.1'/></body>",
+    "acts on the body twist": "<body><joint type='free' armature='1'/><geom size='.1'/></body>",
+}
+
+
+@pytest.mark.parametrize("warning", ODD)
+def test_what_is_left_out_is_noted(warning):
+    mechanism = fgd.loads(f"<mujoco><worldbody>{ODD[warning]}</worldbody></mujoco>")
+    assert any(warning in found for found in mechanism.warnings)

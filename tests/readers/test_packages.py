@@ -1,0 +1,40 @@
+"""Every model that installed packages ship loads, or is refused for a known reason, and agrees."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.lab.engines import compare_with_engine, engine_of
+from scripts.validate_models import model_files, package_folders
+
+TOLERANCE = 1e-8  # relative; rounding of ill-conditioned mass matrices is allowed on top
+STATES = 1  # scripts/validate_models.py does twenty
+WANTED = ("example-robot-data", "gymnasium", "mujoco")
+FOLDERS = [folder for folder in package_folders() if folder.name in WANTED]
+FILES = [(folder, path) for folder in FOLDERS for path in model_files(folder)]
+REFUSED = {
+    "ur3.urdf": "no <link>",  # an empty file
+    "model.xml": "comes from a mesh",  # MuJoCo's test model
+}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("example_robot_data") is None, reason="no example-robot-data")
+def test_there_are_models():
+    assert len([path for _, path in FILES if path.suffix == ".urdf"]) >= 60
+
+
+@pytest.mark.parametrize(("folder", "path"), FILES, ids=lambda item: Path(item).name)
+def test_model_loads_and_agrees(folder, path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MuJoCo leaves a log where it runs
+    try:
+        mechanism = fgd.load(path, folder=folder)
+    except fgd.ModelError as error:
+        assert REFUSED[path.name] in str(error)  # noqa: PT017
+        return
+    if path.suffix == ".sdf":
+        q, v = mechanism.random_state(0)
+        assert mechanism.closure_error(q, v) < 1e-8
+    elif mechanism.nv:
+        assert compare_with_engine(mechanism, engine_of(mechanism, path), states=STATES).within(TOLERANCE)
