@@ -37,11 +37,19 @@ RANDOM_TRIES = 100
 
 @dataclass(frozen=True)
 class Constraint:
-    """The closure error of one loop or coupling and its Jacobian, J v = d(error)/dt."""
+    """The closure error of one loop or coupling and its Jacobian, J v = d(error)/dt.
+
+    Attributes:
+        name: Of the loop or coupling.
+        error: m or rad, shape (rows,).
+        jacobian: shape (rows, nv).
+        directions: C of a loop, in its frame on the successor, shape (6, rows); None of a coupling.
+    """
 
     name: str
-    error: Floats  # (rows,)
-    jacobian: Floats  # (rows, nv)
+    error: Floats
+    jacobian: Floats
+    directions: Floats | None = None
 
 
 def constraints(mechanism: Mechanism, q: Floats) -> list[Constraint]:
@@ -259,7 +267,7 @@ def _loop_constraint(places: _Places, loop: Loop) -> Constraint:
         for joint in path:
             Ad_side_child = spatial.adjoint(T_side_world @ places.poses[joint.child])
             J[:, mechanism.v_slices[joint.name]] += sign * Ad_side_child @ places.subspaces[joint.name]
-    return Constraint(loop.name, C.T @ error, C.T @ J)
+    return Constraint(loop.name, C.T @ error, C.T @ J, C)
 
 
 def _loop_paths(mechanism: Mechanism, loop: Loop) -> tuple[list[Joint], list[Joint]]:

@@ -10,7 +10,7 @@ The steps are public, for those who want to look:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy.typing as npt
 
@@ -20,11 +20,14 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.closure import check_closed
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
 from factorgraph_dyn.solve import inputs, scaling, singularity
-from factorgraph_dyn.solve.elimination import BayesNet, solve_graph
+from factorgraph_dyn.solve.elimination import BayesNet, check_method, solve_graph
+from factorgraph_dyn.solve.loops import InternalWrenches, LoopOptions, solve_closed
+from factorgraph_dyn.solve.objectives import Objective, as_objectives
 from factorgraph_dyn.solve.solution import Solution, check_residual, given_or_nan, joint_vector
 from factorgraph_dyn.spatial import Floats
 
 Wrenches = Mapping[str, npt.ArrayLike]
+NO_OPTIONS = LoopOptions()
 
 
 def forward_dynamics(
@@ -36,6 +39,7 @@ def forward_dynamics(
     ordering: OrderingLike = "aba",
     external_wrenches: Wrenches | None = None,
     method: str = "sequential",
+    internal_wrenches: InternalWrenches = "least_norm",
 ) -> Solution:
     """The accelerations that torques cause, with all internal wrenches.
 
@@ -46,13 +50,16 @@ def forward_dynamics(
         tau: Joint torques, N m and N, shape (nv,).
         ordering: Name of an ordering, or variable names in the order of elimination.
         external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
-        method: "sequential" or "multifrontal" elimination.
+        method: "sequential" or "multifrontal" elimination; with loops always sequential.
+        internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least and names them in
+            ``Solution.not_unique``, "error" refuses, "planar" lets loops pass nothing out of the plane.
 
     Raises:
         FactorGraphDynError: Bad input, or a state that leaves an acceleration undetermined.
     """
     known = inputs.forward_known(mechanism, tau)
-    return _solve(mechanism, q, v, known, ordering, external_wrenches, method)
+    options = LoopOptions((), internal_wrenches)
+    return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
 
 
 def inverse_dynamics(
@@ -65,6 +72,8 @@ def inverse_dynamics(
     ordering: OrderingLike = "rnea",
     external_wrenches: Wrenches | None = None,
     method: str = "sequential",
+    objective: Objective | Sequence[Objective] | None = None,
+    internal_wrenches: InternalWrenches = "least_norm",
 ) -> Solution:
     """The torques that accelerations need, with all internal wrenches.
 
@@ -77,13 +86,17 @@ def inverse_dynamics(
             tree, and the joints marked actuated where there are loops.
         ordering: Name of an ordering, or variable names in the order of elimination.
         external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
-        method: "sequential" or "multifrontal" elimination.
+        method: "sequential" or "multifrontal" elimination; with loops always sequential.
+        objective: What to minimise where the physics leaves torques free, such as MinimumTorque().
+        internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least and names them in
+            ``Solution.not_unique``, "error" refuses, "planar" lets loops pass nothing out of the plane.
 
     Raises:
         FactorGraphDynError: Bad input, or motors that cannot produce the motion.
     """
     known = inputs.inverse_known(mechanism, a, actuated)
-    return _solve(mechanism, q, v, known, ordering, external_wrenches, method)
+    options = LoopOptions(as_objectives(objective), internal_wrenches)
+    return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
 
 
 def hybrid_dynamics(
@@ -96,6 +109,8 @@ def hybrid_dynamics(
     ordering: OrderingLike = "colamd",
     external_wrenches: Wrenches | None = None,
     method: str = "sequential",
+    objective: Objective | Sequence[Objective] | None = None,
+    internal_wrenches: InternalWrenches = "least_norm",
 ) -> Solution:
     """Accelerations where torques are given and torques where accelerations are, both in full.
 
@@ -107,13 +122,17 @@ def hybrid_dynamics(
         tau: Known joint torques, in the same way.
         ordering: Name of an ordering, or variable names in the order of elimination.
         external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
-        method: "sequential" or "multifrontal" elimination.
+        method: "sequential" or "multifrontal" elimination; with loops always sequential.
+        objective: What to minimise where the physics leaves torques free, such as MinimumTorque().
+        internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least and names them in
+            ``Solution.not_unique``, "error" refuses, "planar" lets loops pass nothing out of the plane.
 
     Raises:
         FactorGraphDynError: Bad input, or a problem without a unique answer.
     """
     known = inputs.hybrid_known(mechanism, a, tau)
-    return _solve(mechanism, q, v, known, ordering, external_wrenches, method)
+    options = LoopOptions(as_objectives(objective), internal_wrenches)
+    return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
 
 
 def check_state(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> State:
@@ -131,10 +150,15 @@ def solve_dynamics(
     ordering: OrderingLike,
     external_wrenches: Wrenches | None = None,
     method: str = "sequential",
+    options: LoopOptions = NO_OPTIONS,
 ) -> Solution:
     """The answer for a mechanism at a state, given what is known."""
     mechanism = state.mechanism
-    graph = dynamics_graph(state, known, inputs.check_wrenches(mechanism, external_wrenches))
+    external = inputs.check_wrenches(mechanism, external_wrenches)
+    graph = dynamics_graph(state, known, external)
+    if mechanism.is_closed_kind or options.objectives:
+        check_method(method)
+        return solve_closed(state, known, graph, ordering, external, options)
     chosen = choose_ordering(mechanism, graph, ordering)
     try:
         values, net = _solve_scaled(mechanism, graph, chosen, method)
@@ -174,6 +198,14 @@ def _solve(
     ordering: OrderingLike,
     external_wrenches: Wrenches | None,
     method: str,
+    options: LoopOptions,
 ) -> Solution:
     state = check_state(mechanism, q, v)
-    return solve_dynamics(state, known, ordering=ordering, external_wrenches=external_wrenches, method=method)
+    return solve_dynamics(
+        state,
+        known,
+        ordering=ordering,
+        external_wrenches=external_wrenches,
+        method=method,
+        options=options,
+    )

@@ -179,6 +179,12 @@ def _hold(factor: gtsam.GaussianFactor, holding: list[list[_Held]]) -> None:
         holding[key].append(held)
 
 
+def check_method(method: str) -> None:
+    """Raise an OrderingError unless there is such an elimination method."""
+    if method not in METHODS:
+        raise OrderingError(f"There is no elimination method {method!r}. Methods: {', '.join(METHODS)}.")
+
+
 def solve_graph(
     graph: LinearGraph, ordering: Ordering, method: str = "sequential"
 ) -> tuple[dict[Variable, Floats], BayesNet | None]:
@@ -189,8 +195,7 @@ def solve_graph(
         ordering: All its variables.
         method: "sequential" (one variable at a time) or "multifrontal" (clique by clique).
     """
-    if method not in METHODS:
-        raise OrderingError(f"There is no elimination method {method!r}. Methods: {', '.join(METHODS)}.")
+    check_method(method)
     net: BayesNet | None = None
     try:
         if method == "sequential":

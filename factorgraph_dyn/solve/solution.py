@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -32,6 +32,9 @@ class Solution:
         graph: The equations.
         state: The mechanism at (q, v).
         values: Every variable of the graph.
+        eliminated: The Bayes net, where one was made; with loops it holds soft rows too.
+        not_unique: Indices of the entries of internal wrenches that redundant loops leave free, by
+            variable name such as ``F[tip]``; they were taken of least norm.
     """
 
     a: Floats
@@ -42,6 +45,7 @@ class Solution:
     state: State
     values: Mapping[Variable, Floats]
     eliminated: BayesNet | None = None
+    not_unique: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def twists(self) -> Mapping[str, Floats]:
@@ -89,7 +93,12 @@ def given_or_nan(known: Known) -> tuple[Floats, Floats]:
     return np.where(known.a_mask, known.a, np.nan), np.where(known.tau_mask, known.tau, np.nan)
 
 
-def check_residual(graph: LinearGraph, values: Mapping[Variable, Floats], ordering: Ordering) -> float:
+def check_residual(
+    graph: LinearGraph,
+    values: Mapping[Variable, Floats],
+    ordering: Ordering,
+    tolerance: float = RESIDUAL_TOLERANCE,
+) -> float:
     """The largest misfit of an equation, relative to the largest term in equations of its kind.
 
     Raises:
@@ -101,12 +110,13 @@ def check_residual(graph: LinearGraph, values: Mapping[Variable, Floats], orderi
     for factor, (misfit, _) in zip(graph.factors, misfits, strict=True):
         scale = motion if factor.kind in MOTION_KINDS else force
         relative = misfit / scale if scale > 0 else misfit
-        if not relative <= RESIDUAL_TOLERANCE:  # nan must not hide
+        if not relative <= tolerance:  # nan must not hide
             raise ResidualError(
                 f"The answer misses equation {factor} by {relative:.2e} of its terms (allowed "
-                f"{RESIDUAL_TOLERANCE:g}): the given values contradict the equations, or the system is "
+                f"{tolerance:g}): the given values contradict the equations, or the system is "
                 "too badly conditioned. Check what is given, or use another ordering.",
                 residual=relative,
+                factor=factor,
                 graph=graph,
                 ordering=ordering,
             )

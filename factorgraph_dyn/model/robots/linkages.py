@@ -34,9 +34,7 @@ def four_bar() -> Mechanism:
         Joint("coupler_joint", "revolute", "crank", "coupler", translation(0, 0, 0.3), LIFT, actuated=False),
         Joint("rocker_joint", "revolute", "base", "rocker", translation(0.8, 0, 0), LIFT, actuated=False),
     ]
-    pin = Loop(
-        "pin", "revolute", "rocker", "coupler", translation(-0.4, 0, 0.6), translation(0.4, 0, 0.3), LIFT
-    )
+    pin = Loop("pin", "revolute", "rocker", "coupler", translation(-0.4, 0, 0.6), translation(0.4, 0, 0.3), LIFT)
     return Mechanism("four_bar", tuple(links), tuple(joints), (pin,))
 
 
@@ -116,9 +114,7 @@ def stewart() -> Mechanism:
     """
     height = 0.6
     links = [Link("base"), Link("platform", 5.0, (0, 0, 0.02), np.diag([0.06, 0.06, 0.11]))]
-    joints = [
-        Joint("platform_free", "floating", "base", "platform", translation(0, 0, height), actuated=False)
-    ]
+    joints = [Joint("platform_free", "floating", "base", "platform", translation(0, 0, height), actuated=False)]
     loops = []
     for i in range(6):
         pair, side = divmod(i, 2)
@@ -156,35 +152,25 @@ def delta() -> Mechanism:
     """
     arm, drop, inset, half_width = 0.3, 0.6, 0.1, 0.05
     links = [Link("base"), Link("platform", 0.5, (0, 0, 0), np.diag([6e-4, 6e-4, 1.2e-3]))]
-    joints = [
-        Joint("platform_free", "floating", "base", "platform", translation(0, 0, -drop), actuated=False)
-    ]
+    joints = [Joint("platform_free", "floating", "base", "platform", translation(0, 0, -drop), actuated=False)]
     loops = []
     for i in range(3):
         turn = np.deg2rad(120.0 * i)
         T_base_side = spatial.pose(spatial.rotation_about(np.array([0.0, 0, 1]), turn), np.zeros(3))
         arm_link = f"arm{i + 1}"
         links.append(rod(arm_link, 0.4, (0, 0, 0), (arm, 0, 0), 0.02))
-        joints.append(
-            Joint(
-                f"motor{i + 1}", "revolute", "base", arm_link, T_base_side @ translation(0.15, 0, 0), LIFT
-            )
-        )
+        joints.append(Joint(f"motor{i + 1}", "revolute", "base", arm_link, T_base_side @ translation(0.15, 0, 0), LIFT))
         for side, y in (("a", half_width), ("b", -half_width)):
-            way = np.array([inset - 0.15 - arm, 0, -drop])  # from the elbow to the platform, in the side's axes
+            way = np.array([inset - 0.15 - arm, 0, -drop])  # from elbow to platform
             length = float(np.linalg.norm(way))
             name = f"{i + 1}{side}"
             links.append(rod(f"rod{name}", 0.1, (0, 0, 0), (0, 0, length), 0.01))
             placement = _aimed(way, np.array([arm, y, 0]))
             axes = ((1, 0, 0), (0, 1, 0))
-            joints.append(
-                Joint(f"elbow{name}", "universal", arm_link, f"rod{name}", placement, axes, actuated=False)
-            )
+            joints.append(Joint(f"elbow{name}", "universal", arm_link, f"rod{name}", placement, axes, actuated=False))
             ball = T_base_side @ translation(inset, y, 0)
             place = spatial.pose(np.eye(3), ball[:3, 3])
-            loops.append(
-                Loop(f"ball{name}", "spherical", f"rod{name}", "platform", translation(0, 0, length), place)
-            )
+            loops.append(Loop(f"ball{name}", "spherical", f"rod{name}", "platform", translation(0, 0, length), place))
     return Mechanism("delta", tuple(links), tuple(joints), tuple(loops))
 
 
