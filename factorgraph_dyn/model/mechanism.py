@@ -6,6 +6,7 @@ their description; ``q_slice`` and ``v_slice`` say where each one lies.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -334,7 +335,7 @@ class Mechanism:
             ),
             ("frame", [frame.name for frame in self.frames]),
         ):
-            if repeated := sorted({name for name in names if names.count(name) > 1}):
+            if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
                 raise ModelError(f"The {noun} name {repeated[0]!r} occurs twice in {where}; rename one.")
         links = [link.name for link in self.links]
         for loop in self.loops:

@@ -6,7 +6,7 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.model.kinematics import link_jacobian, link_poses
 
-SAME = dict(rtol=1e-9, atol=1e-9)
+SAME = {"rtol": 1e-9, "atol": 1e-9}
 TREES = [fgd.robots.random_tree(7, seed=seed, branching=1.5) for seed in range(4)]
 
 
@@ -36,15 +36,16 @@ def test_fingerprint_sees_every_number(tree):
     assert tree.rename({}).fingerprint == tree.fingerprint
 
 
+HEAD = '{"format": "factorgraph_dyn mechanism", "version": 1, "name": "x",\n'
 BAD_JSON = {
     "not JSON": "{",
     '"format"': "{}",
     "version 9": '{"format": "factorgraph_dyn mechanism", "version": 9}',
     "occurs twice": '{"format": 1, "format": 2}',
     "not a finite": '{"format": NaN}',
-    "unknown fields mas": '{"format": "factorgraph_dyn mechanism", "version": 1, "name": "x",\n"links": [{"name": "a", "mas": 1}]}',
-    "not a number": '{"format": "factorgraph_dyn mechanism", "version": 1, "name": "x",\n"links": [{"name": "a", "mass": "1"}]}',
-    "incomplete": '{"format": "factorgraph_dyn mechanism", "version": 1, "name": "x",\n"joints": [{"name": "a"}]}',
+    "unknown fields mas": HEAD + '"links": [{"name": "a", "mas": 1}]}',
+    "not a number": HEAD + '"links": [{"name": "a", "mass": "1"}]}',
+    "incomplete": HEAD + '"joints": [{"name": "a"}]}',
     "nested too deeply": '{"a":' + "[" * 100000,
 }
 
@@ -153,11 +154,15 @@ def test_renaming_and_frames():
 
 FIVE_BAR = """<robot name="five_bar"><link name="base"/>
 {}</robot>"""
-SIDE = """<link name="{0}1"><inertial><origin xyz="0 0 .5"/><mass value="1"/><inertia ixx=".1" iyy=".1" izz=".1"/></inertial></link>
-<link name="{0}2"><inertial><origin xyz="0 0 .5"/><mass value="1"/><inertia ixx=".1" iyy=".1" izz=".1"/></inertial></link>
+SIDE = """<link name="{0}1"><inertial><origin xyz="0 0 .5"/><mass value="1"/>
+  <inertia ixx=".1" iyy=".1" izz=".1"/></inertial></link>
+<link name="{0}2"><inertial><origin xyz="0 0 .5"/><mass value="1"/>
+  <inertia ixx=".1" iyy=".1" izz=".1"/></inertial></link>
 <link name="end_{0}"/>
-<joint name="mot_{0}" type="continuous"><parent link="base"/><child link="{0}1"/><origin xyz="{1} 0 0" rpy="0 {2} 0"/><axis xyz="0 1 0"/></joint>
-<joint name="elbow_{0}" type="continuous"><parent link="{0}1"/><child link="{0}2"/><origin xyz="0 0 1" rpy="0 {3} 0"/><axis xyz="0 1 0"/></joint>
+<joint name="mot_{0}" type="continuous"><parent link="base"/><child link="{0}1"/>
+  <origin xyz="{1} 0 0" rpy="0 {2} 0"/><axis xyz="0 1 0"/></joint>
+<joint name="elbow_{0}" type="continuous"><parent link="{0}1"/><child link="{0}2"/>
+  <origin xyz="0 0 1" rpy="0 {3} 0"/><axis xyz="0 1 0"/></joint>
 <joint name="tip_{0}" type="fixed"><parent link="{0}2"/><child link="end_{0}"/><origin xyz="0 0 1.2"/></joint>"""
 
 
@@ -165,7 +170,8 @@ SIDE = """<link name="{0}1"><inertial><origin xyz="0 0 .5"/><mass value="1"/><in
     "yaml",
     [
         "closed_loop: [['end_left', 'end_right']]\ntype: ['3d']\nname_mot: ['mot']\n",
-        "# note\nclosed_loop:\n  - [end_left, tip_right]  # a joint stands for its child\ntype:\n  - 3D\nname_mot: [mot_left, mot_right]\n",
+        "# note\nclosed_loop:\n  - [end_left, tip_right]  # a joint stands for its child\n"
+        "type:\n  - 3D\nname_mot: [mot_left, mot_right]\n",
     ],
 )
 def test_closures_from_yaml(tmp_path, yaml):

@@ -118,7 +118,7 @@ attributes = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(VALUES), ma
 elements = st.recursive(
     st.tuples(st.sampled_from(TAGS), attributes, st.sampled_from(VALUES)),
     lambda inner: st.tuples(st.sampled_from(TAGS), attributes, st.lists(inner, max_size=5)),
-    max_leaves=25,
+    max_leaves=12,
 )
 
 
@@ -129,7 +129,7 @@ def text_of(element) -> str:
     return f"<{head}>{body}</{tag}>"
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(["robot", "mujoco", "sdf"]), st.lists(elements, max_size=8))
 def test_random_elements_give_only_our_own_errors(root, inside):
     inner = "".join(text_of(element) for element in inside)

@@ -38,9 +38,10 @@ class Closures:
 
 def is_closure_file(content: bytes) -> bool:
     """Whether a file's content is a YAML of closures."""
-    return re.search(rb"^closed_loop\s*:", content, re.MULTILINE) is not None and content.lstrip()[
-        :1
-    ] not in (b"<", b"{")
+    return re.search(rb"^closed_loop\s*:", content, re.MULTILINE) is not None and content.lstrip()[:1] not in (
+        b"<",
+        b"{",
+    )
 
 
 def parse_closures(content: bytes, file: str) -> Closures:

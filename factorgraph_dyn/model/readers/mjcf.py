@@ -10,7 +10,7 @@ actuators' own dynamics are not part of a mechanism.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -48,7 +48,9 @@ class Draft:
 
     def joint_name(self, wanted: str) -> str:
         """A name that no joint, loop or coupling has yet."""
-        return _unique(wanted, self.joint_names)
+        name = _unique(wanted, self.joint_names)
+        self.joint_names.add(name)
+        return name
 
 
 def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
@@ -150,7 +152,7 @@ def _read_body(
     name = element.get("name") or ""
     if not name:
         draft.unnamed += 1
-        name = _unique(f"body_{draft.unnamed}", set(draft.T_world_body))
+        name = _unique(f"body_{draft.unnamed}", draft.T_world_body)
     if name in draft.T_world_body:
         element.fail(f"the body {name!r} is defined twice; rename one.")
     childclass = element.get("childclass") or childclass
@@ -184,9 +186,7 @@ def _read_joints(
     where = f"{element.file}:{element.line}: "
     if not joints:
         name = draft.joint_name(f"{body}_fixed")
-        draft.connections.append(
-            Connection(Joint(name, "fixed", parent, body, placement=T_parent_body), where=where)
-        )
+        draft.connections.append(Connection(Joint(name, "fixed", parent, body, placement=T_parent_body), where=where))
         return
     link, T = parent, T_parent_body
     for index, (joint, T_body_frame) in enumerate(joints, start=1):
@@ -195,16 +195,10 @@ def _read_joints(
             joint.fail(f"the joint type {kind!r} is not known. Types: {', '.join(KINDS)}.")
         if kind == "free" and (len(joints) > 1 or parent != WORLD):
             joint.fail("a free joint must be the only joint of a body of the world.")
-        name = joint.get("name") or draft.joint_name(
-            f"{body}_{kind}" + (str(index) if len(joints) > 1 else "")
-        )
+        name = joint.get("name") or draft.joint_name(f"{body}_{kind}" + (str(index) if len(joints) > 1 else ""))
         last = index == len(joints)
         child = (
-            body
-            if last
-            else _unique(
-                f"{body}_before_{joints[index][0].get('name') or index + 1}", set(draft.T_world_body)
-            )
+            body if last else _unique(f"{body}_before_{joints[index][0].get('name') or index + 1}", draft.T_world_body)
         )
         made, T_child_joint = _joint(joint, kind, name, (link, child), T, T_body_frame, draft)
         draft.connections.append(Connection(made, T_child_joint, where=f"{joint.file}:{joint.line}: "))
@@ -283,9 +277,7 @@ def _effects(element: Element, kind: str, name: str, scene: Scene) -> dict[str, 
         reference = 0.0
         if values.pop("stiffness"):
             scene.notes.append(
-                element.note(
-                    f"the spring of {kind} joint {name!r} is not used: springs act on hinges and slides."
-                )
+                element.note(f"the spring of {kind} joint {name!r} is not used: springs act on hinges and slides.")
             )
         if kind == "free" and values["armature"]:
             scene.notes.append(
@@ -331,9 +323,8 @@ def _with_motor(connection: Connection, driven: bool) -> Connection:
     return replace(connection, joint=replace(connection.joint, actuated=driven))
 
 
-def _unique(wanted: str, taken: set[str]) -> str:
+def _unique(wanted: str, taken: Container[str]) -> str:
     name, index = wanted, 2
     while name in taken:
         name, index = f"{wanted}_{index}", index + 1
-    taken.add(name)
     return name

@@ -182,9 +182,7 @@ def _read_loop(element: Element, context: _Context) -> None:
     if first == second:
         element.fail(f"body {first!r} is joined to itself.")
     if {first, second} & context.mocap:
-        context.scene.notes.append(
-            element.note("one body is moved from outside (mocap); the equality is not read.")
-        )
+        context.scene.notes.append(element.note("one body is moved from outside (mocap); the equality is not read."))
         return
     kind = "spherical" if element.tag == "connect" else "fixed"
     name = context.name(element, f"{element.tag}_{first}_{second}")
@@ -241,9 +239,7 @@ def _read_tendon_equality(element: Element, context: _Context) -> None:
 
 
 def _linear_coefficients(element: Element) -> Floats:
-    c = element.parse_numbers(
-        element.get("polycoef") or "0 1 0 0 0", "the attribute 'polycoef'", (1, 2, 3, 4, 5)
-    )
+    c = element.parse_numbers(element.get("polycoef") or "0 1 0 0 0", "the attribute 'polycoef'", (1, 2, 3, 4, 5))
     c = np.concatenate([c, [0.0, 1.0, 0.0, 0.0, 0.0][len(c) :]])
     if c[2:].any():
         element.fail(
@@ -257,6 +253,4 @@ def _check_joint(element: Element, name: str, context: _Context) -> None:
     joint = context.joints.get(name)
     if joint is None or joint.nv != 1:
         single = [x.name for x in context.joints.values() if x.nv == 1]
-        element.fail(
-            f"joint {name!r} is not in the file or has not one freedom. Joints: {', '.join(single[:40])}."
-        )
+        element.fail(f"joint {name!r} is not in the file or has not one freedom. Joints: {', '.join(single[:40])}.")

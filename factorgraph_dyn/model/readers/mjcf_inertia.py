@@ -23,8 +23,7 @@ WATER = 1000.0  # the density of geoms that give none, kg/m^3
 MASSLESS = ("plane", "hfield")
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
 MESH_ADVICE = (
-    "meshes are not read. Add <inertial>: MuJoCo writes it when the model is saved with "
-    '<compiler saveinertial="true"/>'
+    'meshes are not read. Add <inertial>: MuJoCo writes it when the model is saved with <compiler saveinertial="true"/>'
 )
 
 Piece = tuple[float, Floats, Floats]  # mass, com and inertia about the com, in the body's frame

@@ -58,9 +58,7 @@ class Scene:
         """The element with the attributes of its default class filled in."""
         name = element.get("class") or childclass
         if name not in self.defaults:
-            element.fail(
-                f"the default class {name!r} is not defined. Classes: {', '.join(list(self.defaults)[:40])}."
-            )
+            element.fail(f"the default class {name!r} is not defined. Classes: {', '.join(list(self.defaults)[:40])}.")
         inherited = self.defaults[name].get(tag or element.tag)
         if not inherited:
             return element
@@ -172,9 +170,7 @@ def _read_compiler(element: Element, settings: Settings, notes: list[str]) -> No
             element.fail(f"eulerseq is {sequence!r}; it must be three of x y z X Y Z.")
         settings.eulerseq = sequence
     if _choice(element, "coordinate", ("local", "global")) == "global":
-        element.fail(
-            "coordinate='global' is not read; MuJoCo dropped it too. Save the model with local ones."
-        )
+        element.fail("coordinate='global' is not read; MuJoCo dropped it too. Save the model with local ones.")
     settings.autolimits = _truth(element, "autolimits", settings.autolimits)
     settings.balanceinertia = _truth(element, "balanceinertia", settings.balanceinertia)
     settings.inertiafromgeom = (
@@ -201,9 +197,7 @@ def _read_option(element: Element, settings: Settings, notes: list[str]) -> None
     )
 
 
-def _read_default(
-    element: Element, defaults: dict[str, dict[str, dict[str, str]]], parent: str | None
-) -> None:
+def _read_default(element: Element, defaults: dict[str, dict[str, dict[str, str]]], parent: str | None) -> None:
     """Enter a default class and those nested in it."""
     name = element.get("class")
     if parent is None:

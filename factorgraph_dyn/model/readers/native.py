@@ -96,9 +96,7 @@ def _from_dict(content: Any) -> Mechanism:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ModelError(f'The file must be a JSON object with "format": "{FORMAT}".')
     if content.get("version") != VERSION or isinstance(content.get("version"), bool):
-        raise ModelError(
-            f"The file has version {content.get('version')!r}; this package reads version {VERSION}."
-        )
+        raise ModelError(f"The file has version {content.get('version')!r}; this package reads version {VERSION}.")
     _check_keys(content, {"format", "version", "name", "gravity", "notes", *PARTS}, "the file")
     parts: dict[str, Any] = {key: tuple(_parts(content.get(key, []), key, PARTS[key])) for key in PARTS}
     notes = content.get("notes", [])
@@ -206,9 +204,7 @@ def _numbers(value: Any, what: str, depth: int) -> Any:
 
 def _check_keys(item: Mapping[str, Any], allowed: set[str], where: str) -> None:
     if unknown := sorted(str(key)[:60] for key in item if key not in allowed):
-        raise ModelError(
-            f"{where} has unknown fields {', '.join(unknown)}. Fields: {', '.join(sorted(allowed))}."
-        )
+        raise ModelError(f"{where} has unknown fields {', '.join(unknown)}. Fields: {', '.join(sorted(allowed))}.")
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

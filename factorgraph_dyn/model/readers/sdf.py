@@ -11,6 +11,7 @@ to their joints; each leaves a frame of its name where the file had it.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -74,18 +75,12 @@ def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = F
         if not scope.static and not _tied(connections[first:]):
             connections.insert(first, _to_world(scope, floating_base or several))
     gravity = top.first("gravity")
-    down = (
-        np.array([0.0, 0.0, -9.81])
-        if gravity is None
-        else gravity.parse_numbers(gravity.text, "gravity", (3,))
-    )
-    names = [link.name for link in links]
-    for link in {name for name in names if names.count(name) > 1}:
-        root.fail(f"the link name {link!r} occurs twice.")
+    down = np.array([0.0, 0.0, -9.81]) if gravity is None else gravity.parse_numbers(gravity.text, "gravity", (3,))
+    for link, times in Counter(link.name for link in links).items():
+        if times > 1:
+            root.fail(f"the link name {link!r} occurs twice.")
     name = scopes[0].element.name() if not several else top.get("name") or WORLD
-    return assemble(
-        name, links, connections, base=WORLD, couplings=couplings, frames=frames, gravity=down, notes=notes
-    )
+    return assemble(name, links, connections, base=WORLD, couplings=couplings, frames=frames, gravity=down, notes=notes)
 
 
 def _tied(connections: list[Connection]) -> bool:
@@ -304,9 +299,7 @@ def _gearbox(scope: Scope, name: str, element: Element, connections: list[Connec
     found = []
     for role, tag in (("parent", "axis"), ("child", "axis2")):
         body = scope.link_of(child_text(element, role), element)
-        joint = next(
-            (c.joint for c in connections if {c.joint.parent, c.joint.child} == {reference, body}), None
-        )
+        joint = next((c.joint for c in connections if {c.joint.parent, c.joint.child} == {reference, body}), None)
         if joint is None or joint.nv != 1:
             element.fail(f"no joint of one freedom joins {body!r} to the reference body {reference!r}.")
         axis = element.first(tag)

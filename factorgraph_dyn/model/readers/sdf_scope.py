@@ -169,20 +169,14 @@ def _scope(
             continue
         name = inner.name()
         if name in scope.named:
-            inner.fail(
-                f"the name {name!r} is used twice in the model, first in line {scope.named[name].line}."
-            )
+            inner.fail(f"the name {name!r} is used twice in the model, first in line {scope.named[name].line}.")
         scope.named[name] = inner
         if inner.tag == "model":
-            scope.nested[name] = _scope(
-                inner, f"{prefix}{name}::", scope, inner_version, folder, notes, depth + 1
-            )
+            scope.nested[name] = _scope(inner, f"{prefix}{name}::", scope, inner_version, folder, notes, depth + 1)
     return scope
 
 
-def _included(
-    element: Element, version: float, folder: Path | None, notes: list[str]
-) -> tuple[Element, float]:
+def _included(element: Element, version: float, folder: Path | None, notes: list[str]) -> tuple[Element, float]:
     """The model that an <include> stands for, with the name and pose the include gives it."""
     uri = child_text(element, "uri")
     name = uri.removeprefix("model://").removeprefix("file://")

@@ -56,9 +56,7 @@ def read_urdf(document: Document) -> Mechanism:
     base = _base(root, links, connections)
     _note_massless(bodies, connections, links, notes)
     try:
-        return assemble(
-            root.get("name") or "robot", bodies, connections, base=base, couplings=couplings, notes=notes
-        )
+        return assemble(root.get("name") or "robot", bodies, connections, base=base, couplings=couplings, notes=notes)
     except ModelError as error:
         raise _located(root, error) from None
 
@@ -112,9 +110,7 @@ def _link(element: Element, notes: list[str]) -> Link:
     T = _origin(inertial)
     inertia = np.zeros((3, 3))
     if (tensor := inertial.first("inertia")) is not None:
-        ixx, iyy, izz, ixy, ixz, iyz = (
-            tensor.number(key, 0.0) for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
-        )
+        ixx, iyy, izz, ixy, ixz, iyz = (tensor.number(key, 0.0) for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
         inertia = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
     elif mass:
         notes.append(inertial.note(f"link {name!r} has mass but no <inertia>; it is a point mass."))

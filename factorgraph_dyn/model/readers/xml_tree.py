@@ -193,6 +193,7 @@ class _Builder:
         self.file = file
         self.root: Element | None = None
         self.stack: list[Element] = []
+        self.texts: list[list[str]] = []  # of the open elements; joined once, when they close
         self.count = 0
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
@@ -214,13 +215,14 @@ class _Builder:
         else:
             self.root = element
         self.stack.append(element)
+        self.texts.append([])
 
     def end(self, tag: str) -> None:
-        self.stack.pop()
+        self.stack.pop().text = "".join(self.texts.pop())
 
     def characters(self, text: str) -> None:
-        if self.stack:
-            self.stack[-1].text += text
+        if self.texts:
+            self.texts[-1].append(text)
 
     def doctype(self, *_: object) -> None:
         raise _TooMuchError(
