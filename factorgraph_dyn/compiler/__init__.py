@@ -1,0 +1,8 @@
+"""A mechanism, a problem and an ordering become machine code: tape, elimination, LLVM, kernel."""
+
+from factorgraph_dyn.compiler.compile import compile
+from factorgraph_dyn.compiler.kernel import Kernel
+from factorgraph_dyn.compiler.problem import PROBLEM_NAMES
+from factorgraph_dyn.compiler.program import Operations
+
+__all__ = ["PROBLEM_NAMES", "Kernel", "Operations", "compile"]

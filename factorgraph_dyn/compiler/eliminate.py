@@ -147,34 +147,42 @@ class Elimination:
             self._apply(unknown, pivot)
 
     def _choose(self, columns: set[int]) -> _Pivot | None:
-        """The best pair of a row and one of the columns."""
-        best_key: tuple[float, ...] | None = None
+        """The best pair of a row and one of the columns; None where no row holds any of them.
+
+        Good in all samples is best, good in the ordinary ones next; else the largest there is.
+        """
+        best_key: tuple[float, ...] = (4,)
         best: _Pivot | None = None
-        fallback: _Pivot | None = None
         for column in sorted(columns):
             numbers = sorted(self.holding[column])
             if not numbers:
                 continue
-            qualities = self._qualities(column, numbers)
-            for number, (quality, safe_quality) in zip(numbers, qualities, strict=True):
-                if fallback is None or safe_quality > fallback.quality:
-                    fallback = _Pivot(number, column, safe_quality)
-                if quality < GOOD_QUALITY:
-                    continue
-                key = (*self._cost(number, column, len(numbers) - 1), -quality)
-                if best_key is None or key < best_key:
-                    best_key, best = key, _Pivot(number, column, quality)
-        return best or fallback
+            everywhere, ordinary = self._qualities(column, numbers)
+            for k, number in enumerate(numbers):
+                key: tuple[float, ...]
+                if ordinary[k] < GOOD_QUALITY:
+                    key = (2, -ordinary[k])
+                else:
+                    tier = everywhere[k] < GOOD_QUALITY
+                    key = (tier, *self._cost(number, column, len(numbers) - 1), -ordinary[k])
+                if key < best_key:
+                    best_key, best = key, _Pivot(number, column, ordinary[k])
+        return best
 
-    def _qualities(self, column: int, numbers: list[int]) -> list[tuple[float, float]]:
+    def _qualities(self, column: int, numbers: list[int]) -> tuple[list[float], list[float]]:
         """Worst relative size of each row's entry: over all samples, and over the ordinary ones."""
         sizes = np.array([
             np.abs(self.samples.values(self.rows[n][column])) / self._scale(n) for n in numbers
         ])
-        ratios = sizes / sizes.max(axis=0)
-        quality = np.where(np.isnan(ratios), 0.0, ratios)
-        ordinary = quality[:, self.special:].min(axis=1)
-        return list(zip(quality.min(axis=1).tolist(), ordinary.tolist(), strict=True))
+        largest = sizes.max(axis=0)
+        ratios = sizes / largest
+        ratios[~(np.isfinite(ratios))] = 0.0
+        special = ratios[:, :self.special]
+        # Special states in which the whole column vanishes have nothing to say.
+        special = special[:, np.isfinite(largest[:self.special]) & (largest[:self.special] > 0)]
+        ordinary = ratios[:, self.special:].min(axis=1)
+        everywhere = np.minimum(special.min(axis=1, initial=1.0), ordinary)
+        return everywhere.tolist(), ordinary.tolist()
 
     def _cost(self, number: int, column: int, others: int) -> tuple[bool, bool, int, int]:
         """What speaks against a pivot, the worst first.
@@ -191,7 +199,7 @@ class Elimination:
         updates += min(others, len(row) - 1)
         if entry in self.tape.constants:
             return False, True, reach, updates
-        values = self.samples.values(entry)
+        values = self.samples.values(entry)[self.special:]
         keeps_sign = bool((values > 0).all() or (values < 0).all())
         return not keeps_sign, True, reach, updates + _DIVISION
 
@@ -243,7 +251,7 @@ class Elimination:
         self.scales.pop(number, None)
 
     def _guard(self, unknown: Unknown, entry: int) -> None:
-        usual = float(np.median(np.abs(self.samples.values(entry))))
+        usual = float(np.median(np.abs(self.samples.values(entry)[self.special:])))
         label = f"pivot of {unknown.name}"
         self.result.guards.append(Guard(abs(entry), _GUARD * usual, label))
 
@@ -253,7 +261,7 @@ class Elimination:
             if not row:
                 self.result.redundant += 1
             elif set(row) == {UNIT}:
-                size = float(np.median(np.abs(self.samples.values(row[UNIT]))))
+                size = float(np.median(np.abs(self.samples.values(row[UNIT])[self.special:])))
                 self.result.guards.append(Guard(
                     abs(row[UNIT]), _CONSISTENT * size,
                     "an equation in given values only, which they contradict", small=True))
@@ -313,5 +321,5 @@ class Elimination:
         largest = max((constants[abs(r)] for r in row.values() if abs(r) in constants), default=0.0)
         return {
             column: ref for column, ref in row.items()
-            if ref and constants.get(abs(ref), largest) > 1e-15 * largest
+            if ref and constants.get(abs(ref), np.inf) > 1e-15 * largest
         }

@@ -9,7 +9,8 @@ It relies on the layout of array objects, which NumPy keeps stable for extension
 checked once a process, by comparing an array's memory with what NumPy says about it; where anything is
 different, or the interpreter has no such functions, kernels are called the ordinary way.
 
-    @fastcall(self, args, count, keywords)     self is a bytes object that holds the addresses below
+    @fastcall(self, args, count, keywords)     self is a tuple; its first item, a bytes object, holds
+                                               the addresses of what the code calls
 
 The work runs once a kernel.
 """
@@ -44,7 +45,11 @@ def layout_is_known() -> bool:
         return False
     if getattr(sys, "_is_gil_enabled", lambda: True)() is False:
         return False
-    if bytes.__basicsize__ != 33:
+    first = (b"\x2a" * 8,)
+    inner = ctypes.c_uint64.from_address(id(first) + tuple.__basicsize__).value
+    if inner != id(first[0]):
+        return False
+    if ctypes.c_uint64.from_address(inner + _BYTES_DATA).value != 0x2A2A2A2A2A2A2A2A:
         return False
     array = np.arange(6.0).reshape(2, 3)
     start = id(array)
@@ -68,8 +73,9 @@ def emit_fastcall(inputs: Sequence[Operand], outputs: Sequence[Operand]) -> str:
     """IR text of ``@fastcall``."""
     lines = ["define ptr @fastcall(ptr %self, ptr %args, i64 %count, ptr %keywords) #0 {", "entry:",
              f"  %pointers = alloca [{len(inputs) + len(outputs)} x ptr]", "  %dims = alloca [2 x i64]"]
+    lines += _field("%context", "%self", tuple.__basicsize__, "ptr")
     for k, name in enumerate(_FIELDS):
-        lines += [f"  %{name}_p = getelementptr i8, ptr %self, i64 {_BYTES_DATA + 8 * k}",
+        lines += [f"  %{name}_p = getelementptr i8, ptr %context, i64 {_BYTES_DATA + 8 * k}",
                   f"  %{name} = load ptr, ptr %{name}_p, align 1"]
     lines += [f"  %n = and i64 %count, {(1 << 63) - 1}", f"  %right = icmp eq i64 %n, {len(inputs)}",
               "  %plain = icmp eq ptr %keywords, null", "  %start = and i1 %right, %plain",
@@ -151,11 +157,6 @@ class _MethodDef(ctypes.Structure):
                 ("doc", ctypes.c_char_p))
 
 
-_alive: list[tuple[Any, ...]] = []
-# The interpreter keeps a pointer to a function's definition for as long as the function exists,
-# which may be until the process ends.
-
-
 def make_fast_function(
     address: int, name: str, fallback: Callable[..., Any], owner: Any
 ) -> Callable[..., Any] | None:
@@ -183,6 +184,7 @@ def make_fast_function(
     definition = _MethodDef(name.encode(), address, _FASTCALL_WITH_KEYWORDS, None)
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
         ("PyCFunction_NewEx", api))
-    _alive.append((definition, context, fallback, owner))
-    function: Callable[..., Any] = new(ctypes.addressof(definition), context, None)
+    # The function owns the tuple, and with it its own definition and code.
+    held = (context, definition, fallback, owner)
+    function: Callable[..., Any] = new(ctypes.addressof(definition), held, None)
     return function

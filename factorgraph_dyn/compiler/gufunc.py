@@ -20,9 +20,11 @@ _FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # place in NumPy's table, fixed by its b
 _DOUBLE = 12  # NPY_DOUBLE
 _NO_IDENTITY = -1
 
-_alive: dict[int, tuple[Any, ...]] = {}
-# NumPy keeps pointers to what a ufunc was made from and never says when it is done with them,
-# so these few hundred bytes and the code live as long as the process.
+_NAME, _OWNER = 56, 88  # where a ufunc object keeps its name and what it owns
+
+_alive: list[tuple[Any, ...]] = []
+# NumPy only borrows what a ufunc is made from. Where the ufunc object can be told to own it, it does;
+# elsewhere it lives as long as the process.
 
 
 @cache
@@ -57,7 +59,7 @@ def make_gufunc(
         outputs: How many operands are written.
         name: Name of the ufunc.
         doc: Its documentation.
-        owner: What keeps the code in memory; kept for the life of the process.
+        owner: What keeps the code in memory.
     """
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int,
@@ -73,5 +75,20 @@ def make_gufunc(
         outputs, _NO_IDENTITY, *(ctypes.addressof(text) for text in texts[:2]), 0,
         ctypes.addressof(texts[2]),
     )
-    _alive[id(ufunc)] = (functions, data, types, texts, owner, ufunc)
+    _give(ufunc, (functions, data, types, texts, owner), ctypes.addressof(texts[0]))
     return ufunc
+
+
+def _give(ufunc: np.ufunc, owned: tuple[Any, ...], name_address: int) -> None:
+    """Tie the life of what a ufunc was made from to the ufunc's own."""
+    start = id(ufunc)
+    known = (
+        np.ufunc.__basicsize__ >= _OWNER + 8
+        and ctypes.c_void_p.from_address(start + _NAME).value == name_address
+        and ctypes.c_void_p.from_address(start + _OWNER).value is None
+    )
+    if known:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(owned))
+        ctypes.c_void_p.from_address(start + _OWNER).value = id(owned)
+    else:
+        _alive.append((*owned, ufunc))

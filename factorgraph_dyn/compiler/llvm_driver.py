@@ -230,7 +230,7 @@ def _evaluate(body: Body, outputs: int, width: int) -> str:
               "  %k = phi i64 [0, %spoil], [%k1, %next]",
               f"  %p = getelementptr {vector}, ptr %base, i64 %k",
               f"  %x = load {vector}, ptr %p, align {8 * width}",
-              f"  %y = fadd {vector} %x, %guard",
+              f"  %y = select <{width} x i1> %bad, {vector} %guard, {vector} %x",
               f"  store {vector} %y, ptr %p, align {8 * width}",
               "  %k1 = add i64 %k, 1",
               f"  %more = icmp ult i64 %k1, {outputs}",

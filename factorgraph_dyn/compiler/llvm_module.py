@@ -1,17 +1,18 @@
 """A program as one LLVM module.
 
-Takes a program and the shapes of its arguments; gives IR text with the entry points ``@loop`` and
-``@one``. The work runs once a kernel.
+Takes a program and the shapes of its arguments; gives IR text with the entry points ``@loop``,
+``@one`` and ``@fastcall``. The work runs once a kernel.
 """
 
 from collections.abc import Sequence
 
+from factorgraph_dyn.compiler.fastcall import emit_fastcall
 from factorgraph_dyn.compiler.llvm_body import SEGMENT, emit_body
 from factorgraph_dyn.compiler.llvm_driver import Operand, emit_driver
 from factorgraph_dyn.compiler.machine import Machine
 from factorgraph_dyn.compiler.program import Program
 
-ENTRY_POINTS = ("loop", "one")
+ENTRY_POINTS = ("loop", "one", "fastcall")
 
 
 def emit_module(
@@ -35,4 +36,5 @@ attributes #0 = {{ nounwind "prefer-vector-width"="{64 * width}" }}
 attributes #1 = {{ nounwind noinline cold }}
 {body.text}
 {driver}
+{emit_fastcall(inputs, outputs)}
 """

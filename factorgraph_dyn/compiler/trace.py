@@ -32,7 +32,7 @@ from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape import ZERO, Tape
 from factorgraph_dyn.equations import (
-    Known, LinearGraph, State, Variable, dynamics_graph, evaluate_state,
+    Factor, Known, LinearGraph, State, Variable, dynamics_graph, evaluate_state,
 )
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.errors import CompileError
@@ -132,7 +132,8 @@ class _Tracer:
             for variable, block in factor.blocks:
                 for (k, j), ref in np.ndenumerate(references(self.tape, block)):
                     if ref:
-                        rows[first + k][columns[variable][j]] = int(ref)
+                        row, column = rows[first + k], columns[variable][j]
+                        row[column] = self.tape.add(row.get(column, ZERO), int(ref))
         return rows
 
     # Outputs
@@ -203,7 +204,8 @@ def _without(graph: LinearGraph, kept: str) -> LinearGraph:
     """The graph whose variables of one kind are not to be eliminated."""
     variables = tuple(variable for variable in graph.variables if variable.kind != kept)
     stripped = tuple(
-        replace(factor, blocks=tuple(b for b in factor.blocks if b[0].kind != kept))
+        Factor(factor.kind, factor.owner,
+               tuple(pair for pair in factor.blocks if pair[0].kind != kept), factor.rhs)
         for factor in graph.factors
     )
     return LinearGraph(variables, stripped, graph.known)

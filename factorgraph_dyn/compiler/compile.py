@@ -1,0 +1,154 @@
+"""From a mechanism and an ordering to a kernel.
+
+Takes what a user asks for; gives a `Kernel`, from the cache on disk where it has been compiled before.
+
+    problem + ordering -> trace -> program -> LLVM IR -> object code -> kernel
+                                                          (cache)
+
+The work runs once a kernel: milliseconds from the cache, else some tenths of a second for an arm.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache as memoize
+from importlib import resources
+from typing import Any
+
+import llvmlite
+import numpy as np
+
+from factorgraph_dyn.compiler import cache, machine
+from factorgraph_dyn.compiler.kernel import Kernel, KernelPlan
+from factorgraph_dyn.compiler.llvm_driver import Operand
+from factorgraph_dyn.compiler.llvm_module import ENTRY_POINTS, emit_module
+from factorgraph_dyn.compiler.problem import Mask, Problem, make_problem
+from factorgraph_dyn.compiler.program import Operations
+from factorgraph_dyn.compiler.trace import Traced, trace
+from factorgraph_dyn.errors import CompileError
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.ordering import Ordering, OrderingLike
+
+_ROOMS = ("compiler", "equations", "model", "ordering")
+
+
+def compile(  # noqa: A001 - the verb users look for
+    mechanism: Mechanism,
+    problem: str = "forward",
+    *,
+    ordering: OrderingLike | None = None,
+    known_accelerations: Sequence[str] | Mask = (),
+    actuated: Iterable[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> Kernel:
+    """A kernel: machine code for one problem of one mechanism, called like a function.
+
+    Args:
+        mechanism: The mechanism.
+        problem: "forward" (q, v, tau) -> a; "inverse" (q, v, a) -> tau; "hybrid" (q, v, a, tau) -> (a, tau);
+            "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree.
+        ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by
+            default the classical one, aba or rnea.
+        known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
+            sought), or one boolean an entry of a.
+        actuated: For inverse and iwim, the joints that have a motor; by default every joint of a tree,
+            and the joints marked actuated where there are loops or couplings.
+        outputs: Results to give instead of the usual ones: any of a, tau, A[link], V[link], F[joint].
+
+    Raises:
+        InputError: A problem, joint or output that there is not.
+        OrderingError: An ordering that does not fit the problem.
+        CompileError: An ordering without safe pivots, or an output that is not determined.
+    """
+    asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs)
+    if not mechanism.nv:
+        raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to "
+                           "compile.")
+    wanted = _wanted_ordering(mechanism, asked, ordering)
+    host = machine.host()
+    name = cache.key(_versions(), repr(host).encode(), describe(mechanism), describe(asked),
+                     describe(wanted))
+    entry = cache.read(name)
+    code = None if entry is None else _load_or_none(entry.code, host)
+    if entry is None or code is None:
+        traced = trace(mechanism, asked, wanted)
+        text = emit_module(traced.program, traced.inputs, traced.outputs, host)
+        entry = cache.Entry(_facts(traced), machine.object_code(text, host))
+        code = machine.load(entry.code, ENTRY_POINTS, host)
+        cache.write(name, entry)
+    remake = (_again, (mechanism, problem, wanted, asked.known_a if problem == "hybrid" else (),
+                       None if actuated is None else tuple(actuated),
+                       None if outputs is None else tuple(asked.outputs)))
+    facts = entry.facts
+    plan = KernelPlan(
+        mechanism, asked, Ordering(facts["ordering"], tuple(facts["variables"])),
+        Operations(*facts["operations"]),
+        tuple(Operand(tuple(shape)) for shape in facts["inputs"]),
+        tuple(Operand(tuple(shape)) for shape in facts["outputs"]),
+        facts["redundant"], lambda: trace(mechanism, asked, wanted).program, remake,
+    )
+    return Kernel(plan, code)
+
+
+def _again(mechanism: Mechanism, problem: str, ordering: OrderingLike, known: Any, actuated: Any,
+           outputs: Any) -> Kernel:
+    return compile(mechanism, problem, ordering=ordering, known_accelerations=known,
+                   actuated=actuated, outputs=outputs)
+
+
+def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None
+                     ) -> OrderingLike:
+    if ordering is None:
+        return problem.classical
+    if isinstance(ordering, str | Ordering):
+        return ordering
+    return tuple(str(variable) for variable in ordering)
+
+
+def _facts(traced: Traced) -> dict[str, Any]:
+    operations = traced.program.operations
+    return {
+        "ordering": traced.ordering.name,
+        "variables": list(traced.ordering.variables),
+        "operations": dataclasses.astuple(operations),
+        "inputs": [operand.shape for operand in traced.inputs],
+        "outputs": [operand.shape for operand in traced.outputs],
+        "redundant": traced.redundant,
+    }
+
+
+def _load_or_none(code: bytes, host: machine.Machine) -> machine.LoadedCode | None:
+    try:
+        return machine.load(code, ENTRY_POINTS, host)
+    except RuntimeError:  # stored by a linker that this one does not understand
+        return None
+
+
+def describe(value: Any) -> bytes:
+    """Bytes that differ where the contents of two descriptions differ."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = (getattr(value, field.name) for field in dataclasses.fields(value))
+        return type(value).__name__.encode() + describe(tuple(fields))
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes()
+    if isinstance(value, tuple | list):
+        parts = [describe(item) for item in value]
+        return b"(" + b",".join(str(len(part)).encode() + b":" + part for part in parts) + b")"
+    return repr(value).encode()
+
+
+@memoize
+def _versions() -> bytes:
+    """Everything but the request that the code depends on: sources, interpreter, NumPy, LLVM."""
+    digest = hashlib.sha256()
+    package = resources.files("factorgraph_dyn")
+    for room in _ROOMS:
+        for file in sorted((package / room).iterdir(), key=lambda entry: entry.name):
+            if file.name.endswith(".py"):
+                digest.update(file.read_bytes())
+    digest.update((package / "spatial.py").read_bytes())
+    versions = (sys.version_info[:2], np.__version__, llvmlite.__version__)
+    return digest.digest() + repr(versions).encode()

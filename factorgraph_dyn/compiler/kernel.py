@@ -1,0 +1,308 @@
+"""The kernel: compiled dynamics that is called like a function.
+
+Takes linked code and what it was made from; gives a callable over single states and batches. A single
+state in plain arrays takes the fast way (see `fastcall`); everything else goes through a NumPy gufunc after
+its shapes and types have been checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn.compiler import c_source
+from factorgraph_dyn.compiler.fastcall import make_fast_function
+from factorgraph_dyn.compiler.gufunc import make_gufunc
+from factorgraph_dyn.compiler.interpret import Interpreter
+from factorgraph_dyn.compiler.llvm_driver import Operand
+from factorgraph_dyn.compiler.machine import LoadedCode
+from factorgraph_dyn.compiler.problem import Problem
+from factorgraph_dyn.compiler.program import Operations, Program
+from factorgraph_dyn.errors import CompileError, InputError
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.ordering import Ordering
+
+_MEANINGS = {
+    "q": "coordinates (rad, m; quaternions x, y, z, w)", "v": "velocities (rad/s, m/s)",
+    "a": "accelerations (rad/s^2, m/s^2)", "tau": "torques and forces (N m, N)",
+}
+_LARGEST_SHOWN = 5  # failing states that a message lists
+
+
+@dataclass(frozen=True, eq=False)
+class KernelPlan:
+    """What a kernel is made from.
+
+    Attributes:
+        mechanism: The mechanism.
+        problem: What is computed.
+        ordering: The ordering it was eliminated in.
+        operations: What one state costs.
+        inputs, outputs: Shapes of arguments and results, without batch axes.
+        redundant: Equations that repeat others.
+        retrace: Gives the program again, for those who want to look at it.
+        remake: Function and arguments that give the kernel again, for pickling.
+    """
+
+    mechanism: Mechanism
+    problem: Problem
+    ordering: Ordering
+    operations: Operations
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    redundant: int
+    retrace: Callable[[], Program]
+    remake: tuple[Callable[..., Kernel], tuple[Any, ...]]
+
+
+class Kernel:
+    """Compiled dynamics of one mechanism, problem and ordering.
+
+    ``kernel(q, v, tau, out=None, threads=1)`` takes arrays whose last axis is the mechanism's, with any
+    leading axes, which broadcast; lists and other number types are converted to float64. A state whose
+    pivots are too small gives nan in all its results, and `check` says why.
+
+    Attributes:
+        mechanism: What it was compiled for.
+        gufunc: The NumPy generalised ufunc, for libraries that want one.
+        signature: Its core dimensions.
+    """
+
+    __slots__ = ("__call__", "__weakref__", "_code", "_plan", "gufunc", "mechanism", "signature")
+
+    if TYPE_CHECKING:
+        def __call__(self, *args: npt.ArrayLike, out: Any = None, threads: int = 1) -> Any:
+            """Evaluate one state or a batch."""
+
+    def __init__(self, plan: KernelPlan, code: LoadedCode) -> None:
+        self._plan = plan
+        self._code = code
+        self.mechanism = plan.mechanism
+        self.signature = _signature(plan)
+        name = f"{plan.problem.name}_{c_source.identifier(plan.mechanism.name)}"
+        self.gufunc = make_gufunc(
+            code.addresses["loop"], self.signature, len(plan.inputs), len(plan.outputs), name,
+            repr(self), code,
+        )
+        fast = make_fast_function(code.addresses["fastcall"], name, self.call, code)
+        # A slot, so that calling the kernel calls the compiled function itself.
+        object.__setattr__(self, "__call__", self.call if fast is None else fast)
+
+    @property
+    def ordering(self) -> Ordering:
+        """The ordering it was eliminated in."""
+        return self._plan.ordering
+
+    @property
+    def operations(self) -> Operations:
+        """What one state costs: multiplications, additions, divisions, sincos."""
+        return self._plan.operations
+
+    @property
+    def problem(self) -> str:
+        """What it computes: forward, inverse, hybrid, iwim, inverse_mass_matrix or mass_matrix."""
+        return self._plan.problem.name
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of its arguments."""
+        return self._plan.problem.arguments
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of its results."""
+        return self._plan.problem.outputs
+
+    @property
+    def redundant_equations(self) -> int:
+        """Equations that turned out to repeat others, as in overconstrained loops."""
+        return self._plan.redundant
+
+    def __repr__(self) -> str:
+        results = ", ".join(self.outputs)
+        return (f"<Kernel {self.problem} of {self.mechanism.name!r}: ({', '.join(self.arguments)}) -> "
+                f"{results}, ordering {self.ordering.name!r}, {self.operations.total} operations>")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._plan.remake
+
+    # Calling
+
+    def call(self, *args: npt.ArrayLike, out: Any = None, threads: int = 1) -> Any:
+        """Evaluate one state or a batch, with all checks.
+
+        Args:
+            *args: Arrays in the order of `arguments`; leading axes broadcast.
+            out: Array, or tuple of arrays, to write results to.
+            threads: Threads to spread the first batch axis over.
+
+        Raises:
+            InputError: Wrong number, shape or type of arguments.
+        """
+        self._check_count(args)
+        if any(_is_foreign(arg) for arg in args):
+            return self.gufunc(*args) if out is None else self.gufunc(*args, out=out)
+        arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs,
+                                                          strict=True)]
+        try:
+            if threads != 1:
+                return self._spread(arrays, out, threads)
+            return self.gufunc(*arrays) if out is None else self.gufunc(*arrays, out=out)
+        except (ValueError, TypeError) as error:
+            shapes = ", ".join(f"{name} {array.shape}"
+                               for name, array in zip(self.arguments, arrays, strict=True))
+            raise InputError(f"The arguments do not go together: {shapes}. Leading axes have to "
+                             f"broadcast, and out has to fit the result. ({error})") from None
+
+    def _check_count(self, args: Sequence[Any]) -> None:
+        if len(args) != len(self.arguments):
+            raise InputError(
+                f"The {self.problem} kernel of {self.mechanism.name!r} takes "
+                f"{len(self.arguments)} arrays, ({', '.join(self.arguments)}); {len(args)} were given."
+            )
+
+    def _as_floats(self, value: npt.ArrayLike, name: str, operand: Operand
+                   ) -> npt.NDArray[np.float64]:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise InputError(f"{name} has type {array.dtype}; the kernel takes real numbers "
+                             "(float64, or what converts to it).")
+        if array.shape[-1:] != operand.shape:
+            raise InputError(
+                f"{name} has shape {array.shape}; its last axis must have length "
+                f"{operand.shape[0]} for mechanism {self.mechanism.name!r}, in the order of its "
+                f"joints: {', '.join(self.mechanism.joint_names)}."
+            )
+        return array.astype(np.float64, copy=False)
+
+    def _spread(self, arrays: list[npt.NDArray[np.float64]], out: Any, threads: int) -> Any:
+        """Evaluate parts of the first batch axis in several threads."""
+        if not isinstance(threads, int) or threads < 1:
+            raise InputError(f"threads is {threads!r}; it must be a whole number, 1 or more.")
+        batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+        if not batch or batch[0] < 2:
+            return self.gufunc(*arrays) if out is None else self.gufunc(*arrays, out=out)
+        wide = [np.broadcast_to(array, batch + array.shape[-1:]) for array in arrays]
+        results = _results(out, [batch + operand.shape for operand in self._plan.outputs])
+        edges = np.linspace(0, batch[0], min(threads, batch[0]) + 1).astype(int)
+
+        def run(part: int) -> None:
+            rows = slice(edges[part], edges[part + 1])
+            self.gufunc(*(array[rows] for array in wide),
+                        out=tuple(result[rows] for result in results))
+
+        list(_pool(threads).map(run, range(len(edges) - 1)))
+        return results[0] if len(results) == 1 else results
+
+    # Looking inside
+
+    def program(self) -> Program:
+        """The straight-line program, traced again."""
+        return self._plan.retrace()
+
+    def check(self, *args: npt.ArrayLike) -> tuple[str, ...]:
+        """What is wrong with some states, in names of joints and links; empty where nothing is.
+
+        Args:
+            *args: Arrays in the order of `arguments`; leading axes broadcast.
+        """
+        self._check_count(args)
+        arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs,
+                                                          strict=True)]
+        batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+        wide = [np.broadcast_to(array, batch + array.shape[-1:]) for array in arrays]
+        found = [f"{name} is not finite{_where(~np.isfinite(array).all(axis=-1))}."
+                 for name, array in zip(self.arguments, wide, strict=True)
+                 if not np.isfinite(array).all()]
+        program = self.program()
+        columns = [array[..., k] for array in wide for k in range(array.shape[-1])]
+        interpreter = Interpreter(program, columns)
+        for guard, failed in zip(program.guards, interpreter.failures(), strict=True):
+            if failed.any():
+                size = np.abs(interpreter.value(guard.ref))
+                worst = size.max() if guard.small else size.min()
+                relation = "at most" if guard.small else "more than"
+                found.append(f"The {guard.label} is {worst:.3g}; it has to be {relation} "
+                             f"{guard.threshold:.3g}{_where(failed)}.")
+        return tuple(found)
+
+    def to_c(self, path: str | Path, *, name: str | None = None) -> tuple[Path, Path]:
+        """Write the kernel as C99: a source file and its header. Returns both paths.
+
+        Args:
+            path: Of the source file, ending in .c; the header lies beside it.
+            name: Of the C function; by default the file's.
+        """
+        source = Path(path)
+        if source.suffix != ".c":
+            raise InputError(f"The path is {str(path)!r}; a C source file ends in .c.")
+        function = c_source.identifier(source.stem if name is None else name)
+        header = source.with_suffix(".h")
+        inputs, outputs = self._parameters()
+        description = (f"{self.problem} dynamics of {self.mechanism.name}, elimination ordering "
+                       f"{self.ordering.name}: {self.operations}.")
+        try:
+            header.write_text(c_source.header_text(function, description, inputs, outputs))
+            source.write_text(c_source.source_text(function, header.name, description,
+                                                   self.program(), inputs, outputs))
+        except OSError as error:
+            raise CompileError(f"{source} cannot be written: {error.strerror}.") from error
+        return source, header
+
+    def _parameters(self) -> tuple[list[c_source.Parameter], list[c_source.Parameter]]:
+        plan = self._plan
+        inputs = [c_source.Parameter(name, operand.size, _MEANINGS[name])
+                  for name, operand in zip(self.arguments, plan.inputs, strict=True)]
+        outputs = []
+        for name, operand in zip(self.outputs, plan.outputs, strict=True):
+            meaning = _MEANINGS.get(name, f"{name}, angular part first")
+            if plan.problem.kept is not None:
+                meaning = f"{self.problem}, row by row, {operand.shape[0]} x {operand.shape[1]}"
+            label = f"{c_source.identifier(name)}_out" if name in self.arguments else name
+            outputs.append(c_source.Parameter(c_source.identifier(label), operand.size, meaning))
+        return inputs, outputs
+
+
+def _signature(plan: KernelPlan) -> str:
+    def listing(operands: Sequence[Operand]) -> str:
+        return ",".join("(" + ",".join(map(str, operand.shape)) + ")" for operand in operands)
+
+    return f"{listing(plan.inputs)}->{listing(plan.outputs)}"
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether an argument is another library's array, which knows how to call a ufunc."""
+    return not isinstance(value, np.ndarray) and hasattr(type(value), "__array_ufunc__") and (
+        not isinstance(value, np.generic))
+
+
+def _results(out: Any, shapes: list[tuple[int, ...]]) -> tuple[npt.NDArray[np.float64], ...]:
+    if out is None:
+        return tuple(np.empty(shape) for shape in shapes)
+    given = tuple(out) if isinstance(out, tuple) else (out,)
+    if [array.shape for array in given] != shapes:
+        raise ValueError(f"out has shapes {[array.shape for array in given]}, not {shapes}")
+    return given
+
+
+def _where(failed: npt.NDArray[np.bool_]) -> str:
+    """Which states of a batch a message is about."""
+    if failed.ndim == 0:
+        return ""
+    places = np.argwhere(failed)
+    shown = ", ".join(str(tuple(p.tolist()) if len(p) > 1 else int(p[0]))
+                      for p in places[:_LARGEST_SHOWN])
+    more = f" and {len(places) - _LARGEST_SHOWN} more" if len(places) > _LARGEST_SHOWN else ""
+    return f" at states {shown}{more}"
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="factorgraph_dyn")
