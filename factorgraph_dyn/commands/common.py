@@ -31,7 +31,7 @@ def find_robot(name: str) -> Mechanism:
         if not inspect.signature(build).parameters or not size.isdigit():
             raise InputError(f"Robot {name!r}: only sized robots take ':N', such as pendulum:5.")
         return build(int(size))  # type: ignore[call-arg]
-    if Path(name).exists():
+    if Path(name).exists() or kind == "robot_descriptions":
         from factorgraph_dyn.model.load import load
 
         return load(name)

@@ -19,11 +19,12 @@ from factorgraph_dyn.errors import FactorGraphDynError, ModelError
 from factorgraph_dyn.model import edit
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.readers.closures import add_closures, is_closure_file, parse_closures
-from factorgraph_dyn.model.readers.mjcf import read_mjcf
+from factorgraph_dyn.model.readers.mjcf import read_actuation, read_mjcf
 from factorgraph_dyn.model.readers.native import read_native
 from factorgraph_dyn.model.readers.sdf import read_sdf
 from factorgraph_dyn.model.readers.urdf import read_urdf
 from factorgraph_dyn.model.readers.xml_tree import Document, parse_xml, read_bytes
+from factorgraph_dyn.spatial import Floats
 
 DESCRIPTIONS_PREFIX = "robot_descriptions:"
 
@@ -86,6 +87,26 @@ def loads(text: str | bytes, *, file: str = "<text>", folder: str | PathLike[str
     return _read(content, Path(file), None if folder is None else Path(folder), False)
 
 
+def load_actuation(
+    path: str | PathLike[str], mechanism: Mechanism, *, folder: str | PathLike[str] | None = None
+) -> tuple[tuple[str, ...], Floats]:
+    """The names of an MJCF file's linear actuators and the matrix B of tau = B u, shape (nv, actuators).
+
+    Args:
+        path: The MJCF file.
+        mechanism: What was loaded from it; tells the order of the joints.
+        folder: The folder that included files must not leave; default the file's own.
+
+    Raises:
+        ModelError: The file cannot be read or is not MJCF.
+    """
+    file = Path(path)
+    document = parse_xml(read_bytes(file), str(file))
+    if document.root.tag != "mujoco":
+        document.root.fail("actuators are read from MJCF files only.")
+    return read_actuation(document, Path(folder) if folder is not None else file.parent, mechanism)
+
+
 def _floats(mechanism: Mechanism) -> bool:
     """Whether a joint at the base floats."""
     return any(joint.kind == "floating" for joint in mechanism.topology.joints_out[mechanism.base])
@@ -136,15 +157,13 @@ def _description_path(name: str) -> str:
         importlib.import_module("robot_descriptions")
     except ImportError:
         raise ModelError(
-            f"Loading {name!r} needs the package robot_descriptions: "
-            "pip install factorgraph_dyn[descriptions]"
+            f"Loading {name!r} needs the package robot_descriptions: pip install factorgraph_dyn[descriptions]"
         ) from None
     try:
         module: Any = importlib.import_module(f"robot_descriptions.{name}")
     except ModuleNotFoundError as error:
         raise ModelError(
-            f"robot_descriptions has no robot {name!r} ({error}); its list is in "
-            "robot_descriptions.DESCRIPTIONS."
+            f"robot_descriptions has no robot {name!r} ({error}); its list is in robot_descriptions.DESCRIPTIONS."
         ) from None
     except Exception as error:  # the package clones repositories while it is imported
         raise ModelError(

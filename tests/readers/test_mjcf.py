@@ -136,6 +136,28 @@ def test_only_driven_joints_are_actuated():
     assert [joint.name for joint in mechanism.movable_joints if joint.actuated] == ["crank"]
 
 
+def test_actuation_matrix_agrees_with_mujoco(tmp_path):
+    actuators = """<actuator><motor joint="a1" gear="7"/><position joint="a2"/><general tendon="t" gear="2"/>
+      <motor joint="b" gear="1 2 3"/><motor site="tip" gear="1 0 0 0 0 0"/></actuator>
+      <tendon><fixed name="t"><joint joint="a3" coef="2"/><joint joint="f" coef="-3"/></fixed></tendon>"""
+    text = RICH.replace("</mujoco>", actuators + "</mujoco>").replace("<default>", '<default><general gear="5"/>', 1)
+    mechanism, engine = engine_for(text, tmp_path)
+    names, B = fgd.load_actuation(tmp_path / "model.xml", mechanism)
+    assert names == ("actuator_1", "actuator_2", "actuator_3", "actuator_4")
+    engine.set_state(*mechanism.random_state(0))
+    for i in range(4):
+        tau = np.zeros(engine.model.nv)
+        engine.data.ctrl[:] = 0.0
+        engine.data.ctrl[i] = 1.0
+        mujoco.mj_forward(engine.model, engine.data)
+        on, theirs = engine.data.qfrc_actuator.copy(), engine.data.actuator_force.copy()
+        assert theirs[i] != 0
+        engine.data.ctrl[:] = 0.0
+        mujoco.mj_forward(engine.model, engine.data)
+        tau = (on - engine.data.qfrc_actuator) / (theirs[i] - engine.data.actuator_force[i])
+        np.testing.assert_allclose(B[:, i], tau, atol=1e-12)
+
+
 def test_equality_of_one_joint_locks_it():
     text = LOOPY.replace('joint2="crank" polycoef=".1 -2 0 0 0"', 'polycoef=".1 0 0 0 0"')
     mechanism = fgd.loads(text.replace('<tendon tendon1="t"/>', ""))

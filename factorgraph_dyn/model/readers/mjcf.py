@@ -82,7 +82,7 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
     connections = [_effects_added(c, constraints) for c in draft.connections]
     actuators = read_actuators(scene)
     if actuators:
-        driven = {joint for _, gears in actuators for joint in gears}
+        driven = {joint for actuator in actuators for joint in actuator.gears}
         connections = [_with_motor(c, c.joint.name in driven) for c in connections]
     return assemble(
         scene.root.get("model") or "mujoco",
@@ -94,6 +94,28 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
         gravity=scene.settings.gravity,
         notes=scene.notes,
     )
+
+
+def read_actuation(document: Document, folder: Path | None, mechanism: Mechanism) -> tuple[tuple[str, ...], Floats]:
+    """The names of a file's linear actuators, and the matrix B of tau = B u, shape (nv, actuators).
+
+    An entry is the gear of an actuator at a joint, through fixed tendons too. Actuators that do not act by
+    fixed gears (on sites, spatial tendons, free joints) are left out.
+    """
+    names: list[str] = []
+    columns: list[Floats] = []
+    for actuator in read_actuators(read_scene(document, folder)):
+        column = np.zeros(mechanism.nv)
+        for name, gear in actuator.gears.items():
+            joint = mechanism.joint_by_name.get(name)
+            if joint is None or joint.nv not in (1, 3) or len(gear) < joint.nv:
+                break
+            column[mechanism.v_slice(name)] += gear[: joint.nv]
+        else:
+            if actuator.gears:
+                names.append(actuator.name)
+                columns.append(column)
+    return tuple(names), np.column_stack([np.zeros((mechanism.nv, 0)), *columns])
 
 
 def _reserve_names(draft: Draft) -> None:

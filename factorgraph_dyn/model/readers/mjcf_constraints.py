@@ -108,22 +108,35 @@ def read_constraints(
     return made
 
 
-def read_actuators(scene: Scene) -> list[tuple[str, Tendon]]:
-    """The name of every actuator, and the gear by which it drives each joint."""
+@dataclass(frozen=True)
+class Actuator:
+    """An actuator whose force acts on joints by fixed gears; none where it acts otherwise."""
+
+    name: str
+    gears: dict[str, tuple[float, ...]]
+
+
+def read_actuators(scene: Scene) -> list[Actuator]:
+    """The actuators of the file, and the gears by which each drives joints."""
     tendons = {e.get("name"): e for e in scene.sections("tendon") if e.tag == "fixed"}
     found = []
     for index, element in enumerate(scene.sections("actuator"), start=1):
         if element.tag not in ACTUATORS:
             element.fail(f"the actuator is not known. Actuators: {', '.join(ACTUATORS)}.")
-        actuator = scene.resolve(element, MAIN)
-        gears = actuator.parse_numbers(actuator.get("gear") or "1", "the attribute 'gear'")
-        gear = float(gears[0]) if len(gears) else 1.0
-        driven: Tendon = {}
-        if joint := actuator.get("joint") or actuator.get("jointinparent"):
+        # The defaults of all kinds of actuators are those of one and the same.
+        kinds = scene.defaults.get(element.get("class") or MAIN, {})
+        inherited = {k: x for tag in ACTUATORS for k, x in kinds.get(tag, {}).items()}
+        text = element.get("gear") or inherited.get("gear") or "1"
+        given = element.parse_numbers(text, "the attribute 'gear'")
+        gear = (*(float(x) for x in given), *(0.0,) * 6)[:6]
+        driven: dict[str, tuple[float, ...]] = {}
+        if joint := element.get("joint"):
             driven = {joint: gear}
-        elif (tendon := tendons.get(actuator.get("tendon"))) is not None:
-            driven = {name: gear * c for name, c in _coefficients(tendon).items()}
-        found.append((actuator.get("name") or f"actuator_{index}", driven))
+        elif joint := element.get("jointinparent"):
+            driven = {joint: gear[:1]}
+        elif (tendon := tendons.get(element.get("tendon"))) is not None:
+            driven = {name: (gear[0] * c,) for name, c in _coefficients(tendon).items()}
+        found.append(Actuator(element.get("name") or f"actuator_{index}", driven))
     return found
 
 

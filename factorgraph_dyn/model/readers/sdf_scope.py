@@ -36,7 +36,7 @@ class Scope:
     named: dict[str, Element] = field(default_factory=dict)
     nested: dict[str, Scope] = field(default_factory=dict)
     static: bool = False
-    known: dict[str, Floats] = field(default_factory=dict)  # poses that have been found
+    known: dict[str, Floats] = field(default_factory=dict)  # poses found: T_model_x, and T_world_model
 
     def full_name(self, name: str) -> str:
         """A name as seen from outside all models."""
@@ -56,9 +56,13 @@ class Scope:
 
     def T_world_model(self) -> Floats:
         """The pose of the model in the world, shape (4, 4)."""
-        if self.parent is None:
-            return read_pose(self.element.first("pose"))
-        return self.parent.T_world_model() @ self.parent.T_model(self.element.name(), self.element)
+        if MODEL not in self.known:
+            if self.parent is None:
+                T = read_pose(self.element.first("pose"))
+            else:
+                T = self.parent.T_world_model() @ self.parent.T_model(self.element.name(), self.element)
+            self.known[MODEL] = T
+        return self.known[MODEL]
 
     def T_world(self, name: str, asker: Element) -> Floats:
         """The pose of a named link, joint, frame or model in the world, shape (4, 4)."""
