@@ -20,16 +20,22 @@ from factorgraph_dyn.errors import (
 )
 from factorgraph_dyn.lab import compare_orderings
 from factorgraph_dyn.model import Coupling, Frame, Joint, Link, Loop, Mechanism, robots
-from factorgraph_dyn.model.load import load, loads
+from factorgraph_dyn.model.load import load, load_actuation, loads
 from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, choose_ordering, eliminate_structure
 from factorgraph_dyn.solve import (
+    Contact,
+    InputDynamics,
     Solution,
     bias,
     eliminate,
     forward_dynamics,
     hybrid_dynamics,
+    input_dynamics,
+    input_matrix,
     inverse_dynamics,
     inverse_mass_matrix,
+    iwim,
+    log_determinant,
     mass_matrix,
     to_gtsam,
 )
@@ -40,9 +46,11 @@ __all__ = [
     "ORDERING_NAMES",
     "ClosureError",
     "CompileError",
+    "Contact",
     "Coupling",
     "FactorGraphDynError",
     "Frame",
+    "InputDynamics",
     "InputError",
     "Joint",
     "Known",
@@ -66,10 +74,15 @@ __all__ = [
     "evaluate_state",
     "forward_dynamics",
     "hybrid_dynamics",
+    "input_dynamics",
+    "input_matrix",
     "inverse_dynamics",
     "inverse_mass_matrix",
+    "iwim",
     "load",
+    "load_actuation",
     "loads",
+    "log_determinant",
     "mass_matrix",
     "robots",
     "to_gtsam",

@@ -1,5 +1,6 @@
 """A graph and an ordering become a solution, through GTSAM; also mass matrices from the same graph."""
 
+from factorgraph_dyn.solve.contacts import Contact
 from factorgraph_dyn.solve.dynamics import (
     forward_dynamics,
     hybrid_dynamics,
@@ -7,19 +8,26 @@ from factorgraph_dyn.solve.dynamics import (
     solve_dynamics,
 )
 from factorgraph_dyn.solve.elimination import BayesNet, Conditional, eliminate, solve_graph, to_gtsam
-from factorgraph_dyn.solve.mass_matrix import bias, inverse_mass_matrix, mass_matrix
+from factorgraph_dyn.solve.iwim import InputDynamics, input_dynamics, input_matrix, iwim
+from factorgraph_dyn.solve.mass_matrix import bias, inverse_mass_matrix, log_determinant, mass_matrix
 from factorgraph_dyn.solve.solution import Solution
 
 __all__ = [
     "BayesNet",
     "Conditional",
+    "Contact",
+    "InputDynamics",
     "Solution",
     "bias",
     "eliminate",
     "forward_dynamics",
     "hybrid_dynamics",
+    "input_dynamics",
+    "input_matrix",
     "inverse_dynamics",
     "inverse_mass_matrix",
+    "iwim",
+    "log_determinant",
     "mass_matrix",
     "solve_dynamics",
     "solve_graph",

@@ -1,43 +1,83 @@
-"""The mass matrix family, from the same graph: one elimination, then one back-substitution.
+"""The mass matrix family, from the same graph: one elimination, then one more right-hand side for each column.
 
-    tau = M a + h            with a kept out of the elimination, tau's response to unit a is M
-    a   = M^-1 (tau - h)     with tau kept out, a's response to unit tau is M^-1
+    tau = M a + h               with a kept out of the elimination, tau's response to unit a is M
+    T (M a + h - tau) = 0       is what the crba ordering leaves when only a and tau are left
+    a   = M^-1 (tau - h)        a's response to unit tau is M^-1
+    log det M = sum log det D   over the joints' articulated inertias
 
-All of them speak of the tree: loops and couplings constrain a, they do not change M.
+All of them speak of the tree: loops and couplings constrain a, they do not change M. Once a state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import gtsam
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.equations import Known, State, Variable, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations import Known, LinearGraph, State, Variable, dynamics_graph, evaluate_state
+from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.ordering.classical import aba, rnea
-from factorgraph_dyn.solve import singularity
-from factorgraph_dyn.solve.elimination import BayesNet, eliminate
+from factorgraph_dyn.ordering.classical import crba, rnea
+from factorgraph_dyn.solve.articulated import articulated_bodies
+from factorgraph_dyn.solve.carpentier import three_pass_inverse
+from factorgraph_dyn.solve.contacts import motor_inputs
+from factorgraph_dyn.solve.elimination import BayesNet, eliminate, gtsam_ordering, to_gtsam
+from factorgraph_dyn.solve.iim import implicit_inversion
+from factorgraph_dyn.solve.unit_forces import unit_force_method
 from factorgraph_dyn.spatial import Floats
 
-
-def mass_matrix(mechanism: Mechanism, q: npt.ArrayLike) -> Floats:
-    """The joint-space mass matrix M of the tree, armature included, shape (nv, nv)."""
-    return mass_matrix_at(_at_rest(mechanism, q))
+INVERSE_METHODS = ("columns", "iim", "eufm", "carpentier")
 
 
-def inverse_mass_matrix(mechanism: Mechanism, q: npt.ArrayLike) -> Floats:
-    """The inverse of the tree's mass matrix, shape (nv, nv).
+def mass_matrix(mechanism: Mechanism, q: npt.ArrayLike, *, method: str = "columns") -> Floats:
+    """The joint-space mass matrix M of the tree, armature included, shape (nv, nv).
+
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+        method: "columns" (torques for unit accelerations, rnea ordering) or "crba" (what the crba ordering
+            leaves between a and tau).
+    """
+    check_name(method, ("columns", "crba"), "method", "the ways to M", InputError)
+    state = _at_rest(mechanism, q)
+    return mass_matrix_at(state) if method == "columns" else _left_by_crba(state)
+
+
+def inverse_mass_matrix(mechanism: Mechanism, q: npt.ArrayLike, *, method: str = "columns") -> Floats:
+    """The inverse of the tree's mass matrix, symmetric, shape (nv, nv).
+
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+        method: "columns", "iim", "eufm" or "carpentier".
 
     Raises:
         SingularSystemError: Some joint moves nothing that has inertia.
     """
+    check_name(method, INVERSE_METHODS, "method", "the ways to M^-1", InputError)
     state = _at_rest(mechanism, q)
-    singularity.check_inertia(state, np.ones(mechanism.nv, dtype=bool))
-    net = eliminate_keeping(state, "tau", Ordering("aba", tuple(aba(state.mechanism))))
-    inverse = _joint_rows(state, "a", net.respond(_unit_columns(state, "tau")))
+    if method == "carpentier":
+        return three_pass_inverse(state)
+    unit = motor_inputs(state.mechanism, state.mechanism.joint_names)
+    if method == "columns":
+        inverse = articulated_bodies(state).respond(unit)
+    else:
+        solve = implicit_inversion if method == "iim" else unit_force_method
+        _, inverse = solve(state, unit)
     return 0.5 * (inverse + inverse.T)
+
+
+def log_determinant(mechanism: Mechanism, q: npt.ArrayLike) -> float:
+    """The logarithm of det M of the tree: the sum of log det D over its joints.
+
+    Raises:
+        SingularSystemError: Some joint moves nothing that has inertia.
+    """
+    bodies = articulated_bodies(_at_rest(mechanism, q))
+    return float(sum(np.linalg.slogdet(joint.D)[1] for joint in bodies.joints if joint.D.size))
 
 
 def bias(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Floats:
@@ -59,12 +99,31 @@ def mass_matrix_at(state: State) -> Floats:
 
 def eliminate_keeping(state: State, kept: str, ordering: Ordering) -> BayesNet:
     """The Bayes net with neither a nor tau known and one kind of variable kept as parents."""
-    nothing = np.zeros(state.mechanism.nv, dtype=bool)
-    unknown = np.full(state.mechanism.nv, np.nan)
-    graph = dynamics_graph(state, Known(unknown, unknown, nothing, nothing))
+    graph = _nothing_known(state)
     names = (name for name in ordering if name in graph.by_name)
     eliminated = tuple(name for name in names if graph.by_name[name].kind != kept)
     return eliminate(graph, Ordering(ordering.name, eliminated))
+
+
+def _left_by_crba(state: State) -> Floats:
+    """M from the rows between a and tau that are left when wrenches and accelerations are gone."""
+    mechanism = state.mechanism
+    graph = _nothing_known(state)
+    names = (name for name in crba(mechanism) if name in graph.by_name)
+    gone = tuple(name for name in names if graph.by_name[name].kind in ("F", "A"))
+    _, left = to_gtsam(graph).eliminatePartialSequential(
+        gtsam_ordering(graph, Ordering("crba", gone)), gtsam.EliminateQR
+    )
+    kept = tuple(f"{kind}[{name}]" for kind in ("a", "tau") for name in mechanism.joint_names)
+    T, _ = left.jacobian(gtsam_ordering(graph, Ordering("kept", kept)))
+    M = -np.linalg.solve(T[:, mechanism.nv :], T[:, : mechanism.nv])
+    return 0.5 * (M + M.T)
+
+
+def _nothing_known(state: State) -> LinearGraph:
+    nothing = np.zeros(state.mechanism.nv, dtype=bool)
+    unknown = np.full(state.mechanism.nv, np.nan)
+    return dynamics_graph(state, Known(unknown, unknown, nothing, nothing))
 
 
 def _at_rest(mechanism: Mechanism, q: npt.ArrayLike) -> State:

@@ -1,0 +1,209 @@
+"""The inertia-weighted input matrix: how motors and contacts accelerate a mechanism and its tasks.
+
+    a   = a_0 + Bhat u                    Bhat = M^-1 B, under the closure of loops and couplings
+    y'' = J_t Bhat u + (J_t a_0 + J_t' v)     of tasks y' = J_t v
+    Lambda^-1 = J_t M^-1 J_t^T              the inverse operational-space inertia
+
+One elimination serves all columns: motors, contacts, tasks' forces and the forces that close loops. The routes of
+the papers are there to be compared: ``columns`` (the graph; ``articulated``), ``iim`` (closed form), ``eufm`` (one
+solve a column) and ``carpentier`` (M^-1 in three passes, times B).
+Source: Kroeg, Gattringer & Mueller, "Closed-form method for the inertia-weighted input matrix utilizing O(n)
+forward dynamics", equations 3 to 5 and 13. Once a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn.equations import State
+from factorgraph_dyn.errors import InputError, check_name
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.kinematics import link_jacobian
+from factorgraph_dyn.solve.articulated import articulated_bodies
+from factorgraph_dyn.solve.carpentier import three_pass_inverse
+from factorgraph_dyn.solve.closed_response import bias_accelerations, closure_rows
+from factorgraph_dyn.solve.contacts import (
+    ContactLike,
+    Inputs,
+    as_contact,
+    contact_inputs,
+    contact_pose,
+    contact_wrenches,
+    join_inputs,
+    motor_inputs,
+)
+from factorgraph_dyn.solve.dynamics import check_state
+from factorgraph_dyn.solve.iim import implicit_inversion
+from factorgraph_dyn.solve.unit_forces import solve_once, unit_force_method
+from factorgraph_dyn.spatial import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class InputDynamics:
+    """Accelerations as an affine function of inputs, a = free + matrix u, for joints and tasks.
+
+    Attributes:
+        names: A name for each input: the joint of a motor, ``place.fz`` of a contact.
+        free: Joint accelerations without inputs, rad/s^2 or m/s^2, shape (nv,).
+        matrix: Bhat = M^-1 B, shape (nv, m).
+        task_names: A name for each row of the tasks.
+        task_jacobian: J_t, shape (t, nv).
+        task_bias: J_t' v, shape (t,).
+        inverse_task_inertia: Lambda^-1 = J_t M^-1 J_t^T, shape (t, t).
+    """
+
+    names: tuple[str, ...]
+    free: Floats
+    matrix: Floats
+    task_names: tuple[str, ...]
+    task_jacobian: Floats
+    task_bias: Floats
+    inverse_task_inertia: Floats
+
+    @property
+    def task_matrix(self) -> Floats:
+        """J_t Bhat: task accelerations for unit inputs, shape (t, m)."""
+        return self.task_jacobian @ self.matrix
+
+    @property
+    def free_task(self) -> Floats:
+        """Task accelerations without inputs, shape (t,)."""
+        return self.task_jacobian @ self.free + self.task_bias
+
+    def acceleration(self, u: npt.ArrayLike) -> Floats:
+        """The joint accelerations that inputs cause, shape (nv,)."""
+        return self.free + self.matrix @ np.asarray(u, dtype=np.float64)
+
+
+def iwim(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    *,
+    actuated: Iterable[str] | None = None,
+    contacts: Sequence[ContactLike] = (),
+    method: str = "columns",
+) -> Floats:
+    """The inertia-weighted input matrix M^-1 B, under the closure of loops, shape (nv, inputs).
+
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+        actuated: Joints with motors, each a column for every freedom; by default those marked actuated.
+        contacts: Places where forces act, after the motors: names of links or frames, or ``Contact``.
+        method: "columns", "iim", "eufm" or "carpentier".
+
+    Raises:
+        FactorGraphDynError: Bad input, no input at all, or a joint that moves no inertia.
+    """
+    v = np.zeros(mechanism.nv)
+    return input_dynamics(mechanism, q, v, actuated=actuated, contacts=contacts, method=method).matrix
+
+
+def input_dynamics(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    *,
+    actuated: Iterable[str] | None = None,
+    contacts: Sequence[ContactLike] = (),
+    tasks: Sequence[ContactLike] = (),
+    method: str = "columns",
+) -> InputDynamics:
+    """How inputs accelerate joints and tasks: free accelerations, Bhat, J_t Bhat and Lambda^-1.
+
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+        v: Velocities, rad/s and m/s, shape (nv,).
+        actuated: Joints with motors, each a column for every freedom; by default those marked actuated.
+        contacts: Places where forces act, after the motors: names of links or frames, or ``Contact``.
+        tasks: Places whose motion is sought, described as contacts are: a "force" contact is the motion of its
+            point, a "wrench" contact its twist [omega; v]. In world axes task accelerations are those of
+            the point; in link axes they are the rates of its velocity's components.
+        method: "columns", "iim", "eufm" or "carpentier".
+
+    Raises:
+        FactorGraphDynError: Bad input, no input at all, or a joint that moves no inertia.
+    """
+    check_name(method, METHODS, "method", "the ways to M^-1 B", InputError)
+    state = check_state(mechanism, q, v)
+    motors, forces = motor_inputs(mechanism, actuated), contact_inputs(state, contacts)
+    if not motors.size + forces.size:
+        raise InputError(
+            f"No inputs: mechanism {mechanism.name!r} has no actuated joint here and no contact is given. Name "
+            f"joints by actuated=[...] ({', '.join(mechanism.joint_names)}), or give contacts=[...]."
+        )
+    places = contact_inputs(state, tasks)
+    parts = [motors, forces, places]
+    closure = closure_rows(state) if mechanism.is_closed_kind else None
+    if closure is not None:
+        parts.append(closure.inputs)
+    tree = replace(state, mechanism=mechanism.tree, loops={}) if closure is not None else state
+    free, columns = METHODS[method](tree, join_inputs(parts))
+    if closure is not None:
+        free, columns = closure.close(free, columns)
+    m = motors.size + forces.size
+    J_t, bias = _tasks(state, tasks)
+    return InputDynamics(
+        (*motors.names, *forces.names), free, columns[:, :m], places.names, J_t, bias, J_t @ columns[:, m:]
+    )
+
+
+def input_matrix(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    *,
+    actuated: Iterable[str] | None = None,
+    contacts: Sequence[ContactLike] = (),
+) -> Floats:
+    """The input matrix B of motors and contacts, tau = B u, shape (nv, inputs)."""
+    state = check_state(mechanism, q, np.zeros(mechanism.nv))
+    return joint_forces(state, join_inputs([motor_inputs(mechanism, actuated), contact_inputs(state, contacts)]))
+
+
+def joint_forces(state: State, inputs: Inputs) -> Floats:
+    """The joint torques that are as good as inputs, B = E + sum J_i^T W_i, shape (nv, m)."""
+    B = inputs.torques.copy()
+    for link, W in inputs.wrenches.items():
+        B += link_jacobian(state.mechanism, state.q, link).T @ W
+    return B
+
+
+def _by_columns(state: State, inputs: Inputs) -> tuple[Floats, Floats]:
+    bodies = articulated_bodies(state)
+    return bodies.free, bodies.respond(inputs)
+
+
+def _by_three_passes(state: State, inputs: Inputs) -> tuple[Floats, Floats]:
+    columns = three_pass_inverse(state) @ joint_forces(state, inputs)
+    return solve_once(state, np.zeros(state.mechanism.nv), {}), columns
+
+
+METHODS: dict[str, Callable[[State, Inputs], tuple[Floats, Floats]]] = {
+    "columns": _by_columns,
+    "iim": implicit_inversion,
+    "eufm": unit_force_method,
+    "carpentier": _by_three_passes,
+}
+
+
+def _tasks(state: State, tasks: Sequence[ContactLike]) -> tuple[Floats, Floats]:
+    """The task Jacobian J_t = W^T J (t, nv) and J_t' v (t,)."""
+    rows, biases = [np.zeros((0, state.mechanism.nv))], [np.zeros(0)]
+    bias = bias_accelerations(state) if tasks else {}
+    for task in map(as_contact, tasks):
+        link, T_link_point = contact_pose(state, task)
+        W = contact_wrenches(task, T_link_point)
+        rows.append(W.T @ link_jacobian(state.mechanism, state.q, link))
+        A = bias[link]
+        if task.axes == "world":
+            # Seen from axes that do not turn with the link, the point's velocity turns: omega x v_point.
+            omega, velocity = state.twists[link][:3], state.twists[link][3:]
+            turning = np.cross(omega, velocity + np.cross(omega, T_link_point[:3, 3]))
+            A = A + np.concatenate([np.zeros(3), turning])
+        biases.append(W.T @ A)
+    return np.vstack(rows), np.concatenate(biases)

@@ -1,0 +1,45 @@
+"""The extended unit force method: one whole O(n) solve for each input, for comparison.
+
+    column k of M^-1 B  =  a(u = e_k) - a(u = 0)
+
+It costs m + 1 eliminations where ``articulated`` costs one. Source: Kroeg, Gattringer & Mueller, "Closed-form
+method for the inertia-weighted input matrix utilizing O(n) forward dynamics", section 4, equation 15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from factorgraph_dyn.equations import Known, State, Variable, dynamics_graph
+from factorgraph_dyn.ordering import Ordering
+from factorgraph_dyn.ordering.classical import aba
+from factorgraph_dyn.solve import singularity
+from factorgraph_dyn.solve.contacts import Inputs
+from factorgraph_dyn.solve.elimination import solve_graph
+from factorgraph_dyn.spatial import Floats
+
+
+def unit_force_method(state: State, inputs: Inputs) -> tuple[Floats, Floats]:
+    """The free acceleration (nv,) and the columns M^-1 B (nv, m) of a tree, by m + 1 solves."""
+    singularity.check_inertia(state, np.ones(state.mechanism.nv, dtype=bool))
+    free = solve_once(state, np.zeros(state.mechanism.nv), {})
+    columns = np.empty((state.mechanism.nv, inputs.size))
+    for k in range(inputs.size):
+        wrenches = {link: W[:, k] for link, W in inputs.wrenches.items() if W[:, k].any()}
+        columns[:, k] = solve_once(state, inputs.torques[:, k], wrenches) - free
+    return free, columns
+
+
+def solve_once(state: State, tau: Floats, wrenches: Mapping[str, Floats]) -> Floats:
+    """The accelerations of a tree by one O(n) solve: its graph, the aba elimination, back-substitution, (nv,)."""
+    mechanism = state.mechanism
+    nothing, everything = np.zeros(mechanism.nv, dtype=bool), np.ones(mechanism.nv, dtype=bool)
+    graph = dynamics_graph(state, Known(np.full(mechanism.nv, np.nan), tau, nothing, everything), wrenches)
+    names = tuple(name for name in aba(mechanism) if name in graph.by_name)
+    values, _ = solve_graph(graph, Ordering("aba", names))
+    a = np.empty(mechanism.nv)
+    for joint in mechanism.movable_joints:
+        a[mechanism.v_slices[joint.name]] = values[Variable("a", joint.name, joint.nv)]
+    return a
