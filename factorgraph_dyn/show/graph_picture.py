@@ -34,7 +34,7 @@ def draw_graph(layout: Layout) -> Any:
     title = f"{subject.mechanism.name}: {subject.problem} dynamics"
     figure, axes = framed(layout.bounds, title, legend_of_graph(layout))
     paint_headings(axes, layout.headings)
-    paint_factors(axes, layout, range(len(layout.dots)), hidden=())
+    paint_factors(axes, layout, range(len(layout.dots)))
     for node in layout.nodes.values():
         paint_node(axes, node)
     return figure
@@ -115,20 +115,20 @@ def paint_headings(axes: Any, headings: Sequence[Heading], size: float = 7.0) ->
             write_text(axes, x, y, shortened(heading.text, 16, 3), va="bottom", **style)
 
 
-def paint_factors(axes: Any, layout: Layout, factors: Collection[int], hidden: Collection[str]) -> None:
-    """Equations by their numbers, with lines to all variables but hidden ones."""
+def paint_factors(axes: Any, layout: Layout, factors: Collection[int], scale: float = 1.0) -> None:
+    """Equations by their numbers, with lines to their variables."""
     from matplotlib.collections import LineCollection
 
     chosen = [layout.dots[index] for index in factors]
-    lines = [line for dot in chosen for name, line in dot.lines.items() if name not in hidden]
-    axes.add_collection(LineCollection(lines, colors=INK, linewidths=0.9, zorder=1))
+    lines = [line for dot in chosen for line in dot.lines.values()]
+    axes.add_collection(LineCollection(lines, colors=INK, linewidths=0.9 * scale, zorder=1))
     points = [dot.place for dot in chosen]
     if points:
-        axes.scatter(*zip(*points, strict=True), s=26, color=INK, zorder=3)
+        axes.scatter(*zip(*points, strict=True), s=26 * scale**2, color=INK, zorder=3)
 
 
 def paint_node(axes: Any, node: Node, *, rank: int | None = None, strong: bool = False,
-               faded: bool = False, size: float = 10.0) -> None:  # fmt: skip
+               faded: bool = False, scale: float = 1.0) -> None:  # fmt: skip
     """A circle or square with its letter and number."""
     from matplotlib.patches import Circle, Rectangle
 
@@ -136,7 +136,7 @@ def paint_node(axes: Any, node: Node, *, rank: int | None = None, strong: bool =
     kind = node.variable.kind
     edge = FAINT if faded else COLOUR.get(kind, INK)
     face = "white" if faded else COLOUR.get(kind, INK) if strong else PALE.get(kind, "white")
-    style: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "linewidth": 1.2, "zorder": 4}
+    style: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "linewidth": 1.2 * scale, "zorder": 4}
     if node.known:
         side = 2 * RADIUS * 0.88
         axes.add_patch(Rectangle((x - side / 2, y - side / 2), side, side, **style))
@@ -144,14 +144,14 @@ def paint_node(axes: Any, node: Node, *, rank: int | None = None, strong: bool =
         axes.add_patch(Circle((x, y), RADIUS, **style))
     letter = {"tau": r"\tau", "lambda": r"\lambda"}.get(kind, kind)
     colour = GREY if faded else "white" if strong else INK
-    axes.text(x, y - 0.02, f"${letter}_{{{node.number}}}$", ha="center", va="center", fontsize=size,
+    axes.text(x, y - 0.02, f"${letter}_{{{node.number}}}$", ha="center", va="center", fontsize=10 * scale,
               color=colour, zorder=5)  # fmt: skip
     if rank is not None:
-        write_text(axes, x + RADIUS * 0.95, y - RADIUS * 0.95, str(rank), fontsize=size * 0.58, color=GREY,
+        write_text(axes, x + RADIUS * 0.95, y - RADIUS * 0.95, str(rank), fontsize=5.8 * scale, color=GREY,
                    zorder=6, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4})  # fmt: skip
 
 
-def paint_arrows(axes: Any, layout: Layout, steps: Sequence[Step]) -> None:
+def paint_arrows(axes: Any, layout: Layout, steps: Sequence[Step], scale: float = 1.0) -> None:
     """The dependencies that steps have made; fill is orange."""
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
@@ -164,9 +164,9 @@ def paint_arrows(axes: Any, layout: Layout, steps: Sequence[Step]) -> None:
             axes.add_patch(
                 FancyArrowPatch(
                     path=Path(points),
-                    arrowstyle="-|>,head_width=2.2,head_length=4.5",
+                    arrowstyle=f"-|>,head_width={2.2 * scale},head_length={4.5 * scale}",
                     color=FILL if fill else "#555555",
-                    linewidth=0.9,
+                    linewidth=0.9 * scale,
                     zorder=2 if fill else 2.5,
                     shrinkA=0,
                     shrinkB=0,
@@ -174,11 +174,11 @@ def paint_arrows(axes: Any, layout: Layout, steps: Sequence[Step]) -> None:
             )
 
 
-def paint_new_factor(axes: Any, layout: Layout, scope: Sequence[str], place: Point) -> None:
+def paint_new_factor(axes: Any, layout: Layout, scope: Sequence[str], place: Point, scale: float = 1.0) -> None:
     """An equation that elimination left over its parents: a diamond tied to each."""
     from matplotlib.collections import LineCollection
 
     lines = [(place, layout.nodes[name].place) for name in scope]
-    axes.add_collection(LineCollection(lines, colors=NEW, linewidths=1.1, zorder=1.5))
-    axes.scatter([place[0]], [place[1]], s=34, marker="D", color=NEW, edgecolors="white",
-                 linewidths=0.6, zorder=3.5)  # fmt: skip
+    axes.add_collection(LineCollection(lines, colors=NEW, linewidths=1.1 * scale, zorder=1.5))
+    axes.scatter([place[0]], [place[1]], s=34 * scale**2, marker="D", color=NEW, edgecolors="white",
+                 linewidths=0.6 * scale, zorder=3.5)  # fmt: skip

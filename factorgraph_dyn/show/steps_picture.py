@@ -56,7 +56,7 @@ def draw_steps(layout: Layout, ordering: Ordering) -> Any:
         y = total_height - 0.55 - (row + 1) * panel[1]
         place = (x / total_width, y / total_height, 1 / across, height * scale / total_height)
         axes = plain_axes(figure, place, (left, right, bottom, top))
-        words = shortened(step_words(steps, count), int(13 * total_width / across), 1)
+        words = shortened(step_words(layout, steps, count), int(13 * total_width / across), 1)
         figure.text((x + total_width / across / 2) / total_width, (y + height * scale + 0.1) / total_height,
                     words, ha="center", va="center", fontsize=8.5, parse_math=False)  # fmt: skip
         paint_step(axes, layout, steps, count, scale)
@@ -80,7 +80,7 @@ def animate_steps(layout: Layout, ordering: Ordering, path: str | FilePath) -> N
                 figure.clear()
                 write_title(figure, _title(layout, ordering))
                 axes = plain_axes(figure, (0, 0, 1, 1 - 0.9 / height), bounds)
-                words = shortened(step_words(steps, count), int(13 * width), 1)
+                words = shortened(step_words(layout, steps, count), int(13 * width), 1)
                 figure.text(0.5, 1 - 0.65 / height, words, ha="center", fontsize=9, parse_math=False)
                 paint_step(axes, layout, steps, count, 1.0)
                 writer.grab_frame()
@@ -101,19 +101,19 @@ def paint_step(axes: Any, layout: Layout, steps: Sequence[Step], count: int, sca
     gone = {index for step in done for index in step.gathered}
     eliminated = {step.variable for step in done}
     paint_headings(axes, layout.headings, 7.0 * scale)
-    paint_factors(axes, layout, [i for i in range(len(layout.dots)) if i not in gone], hidden=())
+    paint_factors(axes, layout, [i for i in range(len(layout.dots)) if i not in gone], scale)
     for step in done:
         if step.made is not None and step.made not in gone:
-            paint_new_factor(axes, layout, step.parents, place_of_new(layout, step))
-    paint_arrows(axes, layout, done)
+            paint_new_factor(axes, layout, step.parents, place_of_new(layout, step), scale)
+    paint_arrows(axes, layout, done, scale)
     last = done[-1].variable if done else None
     for name, node in layout.nodes.items():
         if not node.known:
             paint_node(axes, node, strong=name == last, faded=name in eliminated and name != last,
-                       size=10 * scale)  # fmt: skip
+                       scale=scale)  # fmt: skip
         else:
             held = any(name in dot.lines for i, dot in enumerate(layout.dots) if i not in gone)
-            paint_node(axes, node, faded=not held, size=10 * scale)
+            paint_node(axes, node, faded=not held, scale=scale)
 
 
 def place_of_new(layout: Layout, step: Step) -> Point:
@@ -134,13 +134,13 @@ def place_of_new(layout: Layout, step: Step) -> Point:
     return float(best[0]), float(best[1])
 
 
-def step_words(steps: Sequence[Step], count: int) -> str:
+def step_words(layout: Layout, steps: Sequence[Step], count: int) -> str:
     """What a step did, in one line."""
     if count == 0:
         return "before elimination"
     step = steps[count - 1]
-    given = f" | {', '.join(step.parents)}" if step.parents else ""
-    return f"{count} of {len(steps)}: {step.variable}{given}"
+    given = " | " + ", ".join(layout.nodes[name].label for name in step.parents) if step.parents else ""
+    return f"{count} of {len(steps)}: {layout.nodes[step.variable].label}{given}"
 
 
 def _title(layout: Layout, ordering: Ordering) -> str:

@@ -1,0 +1,67 @@
+"""``fgdyn draw`` and ``fgdyn report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from factorgraph_dyn.commands.common import Problem, RobotArgument, find_robot
+from factorgraph_dyn.ordering import ORDERING_NAMES
+
+Picture = Literal["graph", "dag", "matrix", "tree", "steps", "bars"]
+
+ProblemOption = Annotated[Problem, typer.Option("--problem", help="Which quantities are known.")]
+GivenOption = Annotated[
+    list[str] | None,
+    typer.Option("--known-acceleration", help="Joint whose acceleration a hybrid problem gives; repeatable."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    app.command()(draw)
+    app.command()(report)
+
+
+def draw(
+    robot: RobotArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .svg, .png or .pdf; steps also .gif.")],
+    what: Annotated[Picture, typer.Option("--what", help="Which picture.")] = "graph",
+    problem: ProblemOption = "forward",
+    ordering: Annotated[
+        str | None,
+        typer.Option(
+            help=f"One of {', '.join(ORDERING_NAMES)}, or all variables separated by semicolons, such as "
+            "'F[elbow];A[forearm];a[elbow]'. By default aba; rnea for inverse dynamics."
+        ),
+    ] = None,
+    known_acceleration: GivenOption = None,
+) -> None:
+    """Draw the factor graph, the Bayes net of an ordering, matrices, cliques, steps or cost bars."""
+    from factorgraph_dyn.show.draw import draw as draw_picture
+
+    own = ordering is not None and "[" in ordering
+    draw_picture(
+        find_robot(robot),
+        what,
+        output,
+        problem=problem,
+        ordering=[name.strip() for name in (ordering or "").split(";")] if own else ordering,
+        known_accelerations=known_acceleration or None,
+    )
+    print(f"Wrote {output}.")
+
+
+def report(
+    robot: RobotArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")],
+    problem: ProblemOption = "forward",
+    known_acceleration: GivenOption = None,
+) -> None:
+    """Write one interactive page: step through the elimination of every ordering and compare them."""
+    from factorgraph_dyn.show.report import write_report
+
+    write_report(find_robot(robot), output, problem=problem, known_accelerations=known_acceleration or None)
+    print(f"Wrote {output}; open it in a browser.")

@@ -1,0 +1,267 @@
+"""One page that steps through the elimination of every ordering: self-contained, no network.
+
+Takes a mechanism and a problem; writes an HTML file with its own style, script and data. The data is
+JSON in which every '<', '>' and '&' is escaped, the script builds the page from text nodes only, and
+a content security policy allows nothing but that one script: names in model files cannot do harm.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from factorgraph_dyn.errors import FactorGraphDynError, InputError
+from factorgraph_dyn.lab.compare import compare_orderings
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, OrderingLike
+from factorgraph_dyn.show.curves import Path as Line
+from factorgraph_dyn.show.layout import Heading, Layout, make_layout
+from factorgraph_dyn.show.steps_picture import place_of_new
+from factorgraph_dyn.show.subject import elimination_steps, make_subject
+from factorgraph_dyn.show.tree_picture import place_cliques
+
+
+def write_report(
+    mechanism: Mechanism,
+    path: str | Path,
+    *,
+    problem: str = "forward",
+    orderings: Sequence[OrderingLike] | None = None,
+    known_accelerations: Iterable[str] | None = None,
+) -> None:
+    """Write the interactive page of a mechanism's orderings.
+
+    Args:
+        mechanism: The mechanism.
+        path: The HTML file.
+        problem: "forward", "inverse" or "hybrid".
+        orderings: Names or sequences of variable names; by default every named ordering that applies.
+        known_accelerations: Joints whose acceleration a hybrid problem gives; by default every second
+            freedom.
+
+    Raises:
+        FactorGraphDynError: An unknown word, an ordering that does not fit, or a path that cannot be
+            written.
+    """
+    file = Path(path)
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"The report {str(file)!r} must end in .html.")
+    page = report_page(mechanism, problem, orderings, known_accelerations)
+    try:
+        file.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"The report {str(file)!r} cannot be written: {error.strerror}.") from None
+
+
+def report_page(
+    mechanism: Mechanism,
+    problem: str = "forward",
+    orderings: Sequence[OrderingLike] | None = None,
+    known_accelerations: Iterable[str] | None = None,
+) -> str:
+    """The page as text."""
+    data = report_data(mechanism, problem, orderings, known_accelerations)
+    script = _part("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    values = {
+        "TITLE": html.escape(f"{mechanism.name}: {problem} dynamics"),
+        "POLICY": f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+        "STYLE": _part("page.css"),
+        "DATA": _harmless_json(data),
+        "SCRIPT": script,
+    }
+    pieces = _part("page.html").split("@@")  # odd pieces are the names of values
+    return "".join(values[piece] if index % 2 else piece for index, piece in enumerate(pieces))
+
+
+def report_data(
+    mechanism: Mechanism,
+    problem: str = "forward",
+    orderings: Sequence[OrderingLike] | None = None,
+    known_accelerations: Iterable[str] | None = None,
+) -> dict[str, Any]:
+    """What the page shows, as plain data."""
+    given = None if known_accelerations is None else tuple(known_accelerations)
+    layout = make_layout(make_subject(mechanism, problem, given))
+    number = {name: index for index, name in enumerate(layout.nodes)}
+    chosen = _orderings(layout, orderings)
+    arrows: dict[str, Any] = {}
+    shown = [_ordering_data(layout, ordering, number, arrows) for ordering in chosen]
+    every = {(parent, child) for ordering in chosen for child, parents in _parents(layout, ordering) for parent in parents}
+    left, right, bottom, top = layout.dag_bounds(sorted(every))
+    return {
+        "mechanism": mechanism.name,
+        "problem": problem,
+        "facts": _facts(mechanism, layout),
+        "nodes": [
+            {
+                "name": name,
+                "kind": node.variable.kind,
+                "symbol": node.symbol,
+                "number": node.number,
+                "label": node.label,
+                "size": node.variable.size,
+                "known": node.known,
+                "at": _point(node.place),
+            }
+            for name, node in layout.nodes.items()
+        ],
+        "dots": [
+            {
+                "name": dot.name,
+                "kind": dot.kind,
+                "rows": factor.rows,
+                "at": _point(dot.place),
+                "holds": [number[str(variable)] for variable, _ in factor.blocks],
+                "lines": [_line(line) for line in dot.lines.values()],
+            }
+            for dot, factor in zip(layout.dots, layout.subject.graph.factors, strict=True)
+        ],
+        "headings": {
+            "graph": [_heading(heading) for heading in layout.headings],
+            "dag": [_heading(heading) for heading in layout.unknown_headings],
+        },
+        "bounds": {"graph": _bounds(layout.bounds), "dag": _bounds((left, right, bottom, top))},
+        "arrows": arrows,
+        "orderings": shown,
+        "comparison": _comparison(mechanism, problem, chosen, given),
+    }
+
+
+def _orderings(layout: Layout, wanted: Sequence[OrderingLike] | None) -> list[Ordering]:
+    if wanted is not None:
+        if not wanted:
+            raise InputError("No ordering was asked for; give at least one, or leave it to the default.")
+        return [layout.subject.order(ordering) for ordering in wanted]
+    found = []
+    for name in ORDERING_NAMES:
+        try:
+            found.append(layout.subject.order(name))
+        except FactorGraphDynError:
+            continue  # an algorithm of another problem
+    return found
+
+
+def _parents(layout: Layout, ordering: Ordering) -> list[tuple[str, tuple[str, ...]]]:
+    return [(step.variable, step.parents) for step in elimination_steps(layout.subject, ordering)]
+
+
+def _ordering_data(
+    layout: Layout, ordering: Ordering, number: Mapping[str, int], arrows: dict[str, Any]
+) -> dict[str, Any]:
+    """Steps and cliques of an ordering; the paths of its arrows are added to ``arrows``."""
+    subject = layout.subject
+    steps = []
+    for step in elimination_steps(subject, ordering):
+        near = subject.neighbours[step.variable]
+        child = number[step.variable]
+        for parent in step.parents:
+            arrows.setdefault(f"{number[parent]},{child}", _line(layout.arrow(parent, step.variable)))
+        made = None
+        if step.made is not None:
+            made = {"number": step.made, "rows": step.rows, "at": _point(place_of_new(layout, step))}
+        steps.append(
+            {
+                "variable": child,
+                "parents": [number[parent] for parent in step.parents],
+                "fill": [number[parent] for parent in step.parents if parent not in near],
+                "gathered": list(step.gathered),
+                "made": made,
+            }
+        )
+    structure = subject.structure(ordering)
+    cliques = [
+        {
+            "frontals": [number[name] for name in clique.frontals],
+            "parent": clique.parent,
+            "level": clique.level,
+            "x": round(clique.x, 3),
+            "width": round(clique.width, 3),
+            "lines": list(clique.lines),
+        }
+        for clique in place_cliques(layout, ordering)
+    ]
+    return {
+        "name": ordering.name,
+        "steps": steps,
+        "cliques": cliques,
+        "nonzeros": structure.nonzeros,
+        "fill": structure.fill,
+        "depth": structure.depth,
+    }
+
+
+def _comparison(
+    mechanism: Mechanism, problem: str, chosen: Sequence[Ordering], given: tuple[str, ...] | None
+) -> list[dict[str, Any]]:
+    """The rows of the comparison; none where the problem is not the one that is compared."""
+    if given is not None:
+        return []
+    try:
+        rows = compare_orderings(mechanism, problem, list(chosen))
+    except FactorGraphDynError as error:
+        return [{"ordering": ordering.name, "note": str(error)} for ordering in chosen]
+    return [{str(key): _plain(value) for key, value in row.items()} for row in rows]
+
+
+def _facts(mechanism: Mechanism, layout: Layout) -> list[str]:
+    graph = layout.subject.graph
+    facts = [f"{len(mechanism.links)} links", f"{len(mechanism.joint_names)} joints", f"{mechanism.nv} freedoms"]
+    if mechanism.loops:
+        facts.append(f"{len(mechanism.loops)} loops")
+    if mechanism.couplings:
+        facts.append(f"{len(mechanism.couplings)} couplings")
+    return [*facts, f"{len(graph.variables)} variables with {graph.columns} entries",
+            f"{len(graph.factors)} equations with {graph.rows} rows"]  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (int, str, bool, type(None))) else str(value)
+
+
+def _point(place: tuple[float, float]) -> list[float]:
+    """A place as the screen has it: y downwards."""
+    return [round(place[0], 2), round(-place[1], 2)]
+
+
+def _line(line: Line) -> list[list[float]]:
+    return [_point(point) for point in line]
+
+
+def _bounds(bounds: tuple[float, float, float, float]) -> list[float]:
+    """Left, top, width and height of a view."""
+    left, right, bottom, top = bounds
+    return [round(value, 2) for value in (left, -top, right - left, top - bottom)]
+
+
+def _heading(heading: Heading) -> dict[str, Any]:
+    return {
+        "text": heading.text,
+        "kind": heading.kind,
+        "at": _point(heading.place),
+        "left": heading.starts_strip,
+    }
+
+
+def _harmless_json(data: Any) -> str:
+    """JSON that cannot end the script element it stands in, whatever names it holds."""
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _part(name: str) -> str:
+    return resources.files("factorgraph_dyn.show").joinpath("page", name).read_text(encoding="utf-8")
