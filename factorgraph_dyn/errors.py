@@ -11,6 +11,7 @@ __all__ = [
     "FactorGraphDynError",
     "InputError",
     "ModelError",
+    "NearSingularWarning",
     "OrderingError",
     "ResidualError",
     "SingularSystemError",
@@ -62,9 +63,11 @@ class CompileError(FactorGraphDynError):
     """A problem or ordering that cannot be compiled."""
 
 
-def check_name(
-    name: str, allowed: Iterable[str], noun: str, where: str, error: type[FactorGraphDynError]
-) -> None:
+class NearSingularWarning(UserWarning):
+    """An answer close to a singular configuration: correct, but large and sensitive to the state."""
+
+
+def check_name(name: str, allowed: Iterable[str], noun: str, where: str, error: type[FactorGraphDynError]) -> None:
     """Raise ``error`` unless ``name`` is one of the allowed names, which the message lists."""
     names = list(allowed)
     if name not in names:

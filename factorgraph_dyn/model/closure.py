@@ -196,6 +196,12 @@ def complete_velocity(mechanism: Mechanism, q: Floats, v: Floats, given: tuple[s
     return completed
 
 
+def nearest_velocity(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
+    """The velocity nearest to v that keeps everything closed, shape (nv,)."""
+    J = stacked_jacobian(mechanism, constraints(mechanism, q))
+    return np.asarray(v - np.linalg.lstsq(J, J @ v, rcond=RANK_TOLERANCE)[0])
+
+
 def random_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """A random closed configuration and a random velocity that keeps it closed."""
     neutral = np.concatenate([np.zeros(0), *(joint.type.neutral() for joint in mechanism.joints)])
@@ -207,9 +213,7 @@ def random_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple
             q = close(mechanism, integrate(mechanism, neutral, way))
         except ClosureError:
             continue
-        J = stacked_jacobian(mechanism, constraints(mechanism, q))
-        v = rng.normal(size=mechanism.nv)
-        v -= np.linalg.lstsq(J, J @ v, rcond=RANK_TOLERANCE)[0]
+        v = nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv))
         if closure_error(mechanism, q, v) <= CLOSED:
             return q, v
     raise ClosureError(

@@ -27,6 +27,7 @@ Rockafellar, Augmented Lagrangians and applications of the proximal point algori
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import gtsam
 import numpy as np
@@ -168,7 +169,7 @@ class LayeredSystem:
     ) -> gtsam.VectorValues:
         best, best_misfit, last_step = x, np.inf, np.inf
         multipliers = self._zero()
-        for _ in range(MAX_CORRECTIONS):
+        for round_number in range(MAX_CORRECTIONS):
             misfit = float(physics.error(x)) ** 0.5
             if not np.isfinite(misfit):
                 break
@@ -184,7 +185,8 @@ class LayeredSystem:
             step = self._step(pull)
             x = x.add(step)
             size = float(step.norm())
-            if size == 0.0 or (self._has_objectives and size > SMALLEST_PROGRESS * last_step and _ > 3):
+            stalled = self._has_objectives and round_number > 3 and size > SMALLEST_PROGRESS * last_step
+            if size == 0.0 or stalled:
                 break
             last_step = size
         return best
@@ -198,7 +200,7 @@ class LayeredSystem:
                 "The equations do not determine all unknowns.", graph=self.graph, ordering=self.ordering
             ) from error
 
-    @property
+    @cached_property
     def _tie_weights(self) -> dict[Variable, float]:
         return {
             factor.blocks[0][0]: float(factor.blocks[0][1][0, 0])
@@ -210,12 +212,10 @@ class LayeredSystem:
         """(A^T A + e1^2 B^T B) x."""
         return self._homogeneous_graph.gradient(x)
 
-    @property
+    @cached_property
     def _homogeneous_graph(self) -> gtsam.GaussianFactorGraph:
-        if not hasattr(self, "_silent"):
-            rows = (*self._physics_rows.factors, *self._objective_rows.factors)
-            self._silent = to_gtsam(_homogeneous(LinearGraph(self.graph.variables, rows)))
-        return self._silent
+        rows = (*self._physics_rows.factors, *self._objective_rows.factors)
+        return to_gtsam(_homogeneous(LinearGraph(self.graph.variables, rows)))
 
     def _zero(self) -> gtsam.VectorValues:
         zero = gtsam.VectorValues()

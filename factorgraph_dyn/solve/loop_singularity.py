@@ -19,12 +19,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state
-from factorgraph_dyn.errors import FactorGraphDynError, ResidualError, SingularSystemError
+from factorgraph_dyn.errors import (
+    FactorGraphDynError,
+    NearSingularWarning,
+    ResidualError,
+    SingularSystemError,
+)
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import rnea
-from factorgraph_dyn.solve.constraints import Constraints, constraints_at
 from factorgraph_dyn.solve.elimination import solve_graph
+from factorgraph_dyn.solve.projectors import Constraints, constraints_at
 from factorgraph_dyn.spatial import Floats
 
 SINGULAR = 1e10  # condition numbers above it count as singular
@@ -32,10 +37,6 @@ NEAR_SINGULAR = 1e6  # and above this they are worth a warning
 TAKES_PART = 1e-6  # share of a null direction above which an entry moves
 CONTRADICTION = 1e-9  # misfit that makes a system a contradiction, relative to its right-hand side
 BALANCING_ROUNDS = 5
-
-
-class NearSingularWarning(UserWarning):
-    """An answer close to a singular configuration: correct, but large and sensitive to the state."""
 
 
 @dataclass(frozen=True, eq=False)

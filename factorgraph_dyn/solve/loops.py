@@ -49,11 +49,13 @@ class LoopOptions:
         objectives: Soft rows over the graph's variables.
         internal_wrenches: "least_norm", "error" or "planar".
         residual_tolerance: Largest misfit of an equation, relative to the terms of its kind.
+        check_unique: Whether to look for entries that are not unique and for singular configurations.
     """
 
     objectives: tuple[Objective, ...] = ()
     internal_wrenches: str = "least_norm"
     residual_tolerance: float = RESIDUAL_TOLERANCE
+    check_unique: bool = True
 
     def __post_init__(self) -> None:
         if self.internal_wrenches not in INTERNAL_WRENCHES:
@@ -88,7 +90,9 @@ def solve_closed(
         if options.internal_wrenches == "planar":
             _check_planar(error)
         raise loop_singularity.contradiction(state, known, external, error) from error
-    not_unique = _not_unique(state, known, system, external, bool(objectives))
+    not_unique: dict[str, tuple[int, ...]] = {}
+    if options.check_unique:
+        not_unique = _not_unique(state, known, system, external, bool(objectives))
     if not_unique and options.internal_wrenches == "error":
         raise SingularSystemError(
             f"Internal wrenches of mechanism {mechanism.name!r} are not unique: {', '.join(not_unique)}; its "

@@ -1,0 +1,81 @@
+"""``fgdyn diagnose`` and ``fgdyn simulate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from factorgraph_dyn.commands.common import FormatOption, RobotArgument, find_robot
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.show.tables import print_rows
+from factorgraph_dyn.solve import diagnose as diagnose_mechanism
+from factorgraph_dyn.solve import simulate as simulate_mechanism
+from factorgraph_dyn.solve.simulation import Method
+from factorgraph_dyn.spatial import Floats
+
+StartOption = Annotated[
+    int | None, typer.Option("--seed", help="Start at the random state of this seed; else neutral, at rest.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    app.command()(diagnose)
+    app.command()(simulate)
+
+
+def diagnose(
+    robot: RobotArgument,
+    seed: StartOption = None,
+    actuated: Annotated[str | None, typer.Option(help="Comma-separated joints with motors.")] = None,
+    format: FormatOption = "table",
+) -> None:
+    """Mobility, redundant constraints, over- and under-actuation, and what is not unique."""
+    mechanism = find_robot(robot)
+    q, _ = _start(mechanism, seed)
+    names = None if actuated is None else [name.strip() for name in actuated.split(",")]
+    found = diagnose_mechanism(mechanism, q, actuated=names)
+    print_rows(found.rows(), format, f"Diagnosis of {mechanism.name}")
+
+
+def simulate(
+    robot: RobotArgument,
+    duration: Annotated[float, typer.Option(help="s")] = 1.0,
+    step: Annotated[float, typer.Option(help="s")] = 1e-3,
+    method: Annotated[Method, typer.Option(help="How to integrate.")] = "rk4",
+    seed: StartOption = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw joints, energy and closure error into this file.")] = None,
+    format: FormatOption = "table",
+) -> None:
+    """Let the mechanism move freely, without torques, and report energy and closure."""
+    mechanism = find_robot(robot)
+    q, v = _start(mechanism, seed)
+    if plot is not None:
+        from factorgraph_dyn.show.trajectory_plot import check_plotting
+
+        check_plotting()  # before the work, not after it
+    trajectory = simulate_mechanism(mechanism, q, v, None, duration, step, method=method)
+    if plot is not None:
+        from factorgraph_dyn.show.trajectory_plot import plot_trajectory
+
+        plot_trajectory(trajectory, plot)
+    row = {
+        "robot": mechanism.name,
+        "method": method,
+        "steps": len(trajectory.t) - 1,
+        "time s": float(trajectory.t[-1]),
+        "energy J": float(trajectory.energy[0]),
+        "energy drift": trajectory.energy_drift,
+        "closure error": float(trajectory.closure_error.max()),
+        "largest speed": float(np.abs(trajectory.v).max(initial=0.0)),
+    }
+    print_rows([row], format, f"Free motion of {mechanism.name}")
+
+
+def _start(mechanism: Mechanism, seed: int | None) -> tuple[Floats, Floats]:
+    if seed is not None:
+        return mechanism.random_state(seed)
+    return mechanism.neutral(), np.zeros(mechanism.nv)

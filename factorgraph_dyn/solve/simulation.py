@@ -1,0 +1,256 @@
+"""Simulation of trees and closed loops: forward dynamics, integrated, with loops kept closed.
+
+    rk4             classical Runge-Kutta on (q, v) with q_dot = N(q) v; error O(step^4)
+    semi_implicit   v += step a, then q moves with the new v; error O(step), cheap, keeps energy bounded
+
+Loops hold at the level of accelerations; after every step q and v are brought back onto the closure
+along the shortest way, so that no drift builds up. Energy and closure error are recorded. One
+forward solve (rk4: four) for every step.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn.equations import evaluate_state
+from factorgraph_dyn.errors import FactorGraphDynError, InputError
+from factorgraph_dyn.model import Mechanism, closure
+from factorgraph_dyn.model.kinematics import integrate
+from factorgraph_dyn.ordering import OrderingLike
+from factorgraph_dyn.solve import inputs
+from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
+from factorgraph_dyn.solve.energies import energy_at
+from factorgraph_dyn.solve.loops import LoopOptions
+from factorgraph_dyn.spatial import Floats
+
+Torque = Callable[[float, Floats, Floats], npt.ArrayLike] | npt.ArrayLike | None
+Accelerate = Callable[[Floats, Floats, Floats], Floats]
+Method = Literal["rk4", "semi_implicit"]
+METHODS = ("rk4", "semi_implicit")
+LONG_RUN = 2000  # steps from which a progress bar is worth its place
+STILL_CLOSED = 1e-12  # closure error below which projecting would only stir rounding
+# Inside a Runge-Kutta step the loops are open by O(step^2); redundant ones then contradict each other
+# a little, and the elimination's least squares is the right answer.
+STAGE_OPTIONS = LoopOptions(residual_tolerance=1e-2, check_unique=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """What a simulation recorded, one row for every instant.
+
+    Attributes:
+        t: Time, s, shape (n,).
+        q: Coordinates, shape (n, nq).
+        v: Velocities, shape (n, nv).
+        tau: Torques that acted, shape (n, nv).
+        kinetic: Kinetic energy, J, shape (n,).
+        potential: Potential energy, J, shape (n,).
+        closure_error: Largest closure error of q and v, m, rad or per s, shape (n,).
+    """
+
+    mechanism: Mechanism
+    t: Floats
+    q: Floats
+    v: Floats
+    tau: Floats
+    kinetic: Floats
+    potential: Floats
+    closure_error: Floats
+
+    @property
+    def energy(self) -> Floats:
+        """Kinetic plus potential energy, J, shape (n,)."""
+        return self.kinetic + self.potential
+
+    @cached_property
+    def energy_drift(self) -> float:
+        """The largest change of energy as a share of the swing: how far the kinetic energy ranges.
+
+        Without torques and losses it would be zero.
+        """
+        swing = float(np.ptp(self.kinetic))
+        return float(np.abs(self.energy - self.energy[0]).max()) / (swing or 1.0)
+
+
+def simulate(
+    mechanism: Mechanism,
+    q0: npt.ArrayLike,
+    v0: npt.ArrayLike,
+    torque: Torque = None,
+    duration: float = 1.0,
+    step: float = 1e-3,
+    *,
+    method: Method = "rk4",
+    engine: Literal["graph", "kernel"] | Accelerate = "graph",
+    ordering: OrderingLike = "aba",
+    record_every: int = 1,
+    progress: bool | None = None,
+) -> Trajectory:
+    """The motion that torques cause from a start, recorded at every step.
+
+    Args:
+        mechanism: A tree, or closed loops.
+        q0: Coordinates at the start, closed, shape (nq,).
+        v0: Velocities at the start, shape (nv,).
+        torque: A function of (t, q, v), a constant, or None for none; N m and N, shape (nv,).
+        duration: s; rounded to whole steps.
+        step: s.
+        method: "rk4" or "semi_implicit".
+        engine: "graph" eliminates at every step, "kernel" compiles the forward dynamics first; or any
+            function of (q, v, tau) that gives a.
+        ordering: Of the elimination, for the engine "graph".
+        record_every: Record every so many steps.
+        progress: Show a progress bar; by default on long runs at a terminal.
+
+    Raises:
+        FactorGraphDynError: Bad input, or a motion that runs into a singular configuration or diverges.
+    """
+    steps = _check_steps(duration, step, method, record_every)
+    q, v = mechanism.check_q(q0), mechanism.check_v(v0)
+    check_state(mechanism, q, v)
+    push = _torque_function(mechanism, torque)
+    accelerate = _acceleration_function(mechanism, engine, ordering)
+    advance = _rk4_step if method == "rk4" else _semi_implicit_step
+    records = [_record(mechanism, 0.0, q, v, push(0.0, q, v))]
+    for i in _shown(range(1, steps + 1), progress):
+        t = i * step
+        try:
+            q, v = advance(mechanism, accelerate, push, t - step, q, v, step)
+            q, v = _closed_again(mechanism, q, v)
+        except FactorGraphDynError as error:
+            raise type(error)(f"The simulation stopped at t = {t:.6g} s: {error}", **error.details) from error
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            raise InputError(
+                f"The simulation diverged at t = {t:.6g} s: q or v is no longer finite. Use a smaller step "
+                f"than {step:g} s, or smaller torques."
+            )
+        if i % record_every == 0 or i == steps:
+            records.append(_record(mechanism, t, q, v, push(t, q, v)))
+    return Trajectory(mechanism, *(np.array(column) for column in zip(*records, strict=True)))
+
+
+def graph_accelerations(mechanism: Mechanism, ordering: OrderingLike = "aba") -> Accelerate:
+    """Forward dynamics by elimination, without the checks that a simulation does not need."""
+
+    def accelerate(q: Floats, v: Floats, tau: Floats) -> Floats:
+        state = evaluate_state(mechanism, q, v)
+        known = inputs.forward_known(mechanism, tau)
+        return solve_dynamics(state, known, ordering=ordering, options=STAGE_OPTIONS).a
+
+    return accelerate
+
+
+# ---- steps
+
+
+def _rk4_step(
+    mechanism: Mechanism,
+    accelerate: Accelerate,
+    push: Callable[[float, Floats, Floats], Floats],
+    t: float,
+    q: Floats,
+    v: Floats,
+    step: float,
+) -> tuple[Floats, Floats]:
+    def rates(time: float, place: Floats, speed: Floats) -> tuple[Floats, Floats]:
+        return _rate(mechanism, place, speed), accelerate(place, speed, push(time, place, speed))
+
+    half = 0.5 * step
+    q1, v1 = rates(t, q, v)
+    q2, v2 = rates(t + half, _normal(mechanism, q + half * q1), v + half * v1)
+    q3, v3 = rates(t + half, _normal(mechanism, q + half * q2), v + half * v2)
+    q4, v4 = rates(t + step, _normal(mechanism, q + step * q3), v + step * v3)
+    q_new = q + step / 6 * (q1 + 2 * q2 + 2 * q3 + q4)
+    return _normal(mechanism, q_new), v + step / 6 * (v1 + 2 * v2 + 2 * v3 + v4)
+
+
+def _semi_implicit_step(
+    mechanism: Mechanism,
+    accelerate: Accelerate,
+    push: Callable[[float, Floats, Floats], Floats],
+    t: float,
+    q: Floats,
+    v: Floats,
+    step: float,
+) -> tuple[Floats, Floats]:
+    v_new = v + step * accelerate(q, v, push(t, q, v))
+    return integrate(mechanism, q, v_new, step), v_new
+
+
+def _closed_again(mechanism: Mechanism, q: Floats, v: Floats) -> tuple[Floats, Floats]:
+    """The nearest state on the closure."""
+    if not mechanism.is_closed_kind:
+        return q, v
+    if closure.closure_error(mechanism, q) > STILL_CLOSED:
+        q = closure.close(mechanism, q)
+    return q, closure.nearest_velocity(mechanism, q, v)
+
+
+def _rate(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
+    if mechanism.nq == mechanism.nv and all(j.kind != "planar" for j in mechanism.joints):
+        return v
+    parts = [
+        j.type.rate(q[mechanism.q_slices[j.name]], v[mechanism.v_slices[j.name]]) for j in mechanism.movable_joints
+    ]
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def _normal(mechanism: Mechanism, q: Floats) -> Floats:
+    if mechanism.nq == mechanism.nv:
+        return q
+    return np.concatenate([j.type.normalise(q[mechanism.q_slices[j.name]]) for j in mechanism.movable_joints])
+
+
+# ---- what the caller gave
+
+
+def _check_steps(duration: float, step: float, method: str, record_every: int) -> int:
+    for what, value in (("duration", duration), ("step", step)):
+        if not (np.isfinite(value) and value > 0):
+            raise InputError(f"The {what} is {value} s; it must be positive.")
+    if method not in METHODS:
+        raise InputError(f"There is no method {method!r}. Methods: {', '.join(METHODS)}.")
+    if record_every < 1:
+        raise InputError(f"record_every is {record_every}; it must be at least 1.")
+    return max(1, round(duration / step))
+
+
+def _torque_function(mechanism: Mechanism, torque: Torque) -> Callable[[float, Floats, Floats], Floats]:
+    if callable(torque):
+        return lambda t, q, v: mechanism.check_v(torque(t, q, v), "The torque function's tau")
+    constant = np.zeros(mechanism.nv) if torque is None else mechanism.check_v(torque, "torque")
+    return lambda t, q, v: constant
+
+
+def _acceleration_function(mechanism: Mechanism, engine: str | Accelerate, ordering: OrderingLike) -> Accelerate:
+    if callable(engine):
+        return engine
+    if engine == "graph":
+        return graph_accelerations(mechanism, ordering)
+    raise InputError(f"There is no engine {engine!r}. Engines: graph, or a function of (q, v, tau).")
+
+
+def _record(
+    mechanism: Mechanism, t: float, q: Floats, v: Floats, tau: Floats
+) -> tuple[float, Floats, Floats, Floats, float, float, float]:
+    kinetic, potential = energy_at(evaluate_state(mechanism.tree, q, v))
+    error = closure.closure_error(mechanism, q, v) if mechanism.is_closed_kind else 0.0
+    return t, q, v, tau, kinetic, potential, error
+
+
+def _shown(steps: range, progress: bool | None) -> Iterable[int]:
+    if progress is None:
+        progress = len(steps) >= LONG_RUN and sys.stderr.isatty()
+    if not progress:
+        return steps
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(steps, description="simulating", console=Console(stderr=True))
