@@ -30,8 +30,7 @@ def identifier(text: str) -> str:
     return f"_{name}" if not name or name[0].isdigit() else name
 
 
-def header_text(name: str, description: str, inputs: Sequence[Parameter],
-                outputs: Sequence[Parameter]) -> str:
+def header_text(name: str, description: str, inputs: Sequence[Parameter], outputs: Sequence[Parameter]) -> str:
     """The header file."""
     guard = f"{name.upper()}_H"
     meanings = "\n".join(f" *   {p.name}[{p.size}]  {p.meaning}" for p in (*inputs, *outputs))
@@ -67,8 +66,14 @@ size_t {name}_batch(size_t states, {_arguments(inputs, outputs, batch=True)});
 """
 
 
-def source_text(name: str, header: str, description: str, program: Program,
-                inputs: Sequence[Parameter], outputs: Sequence[Parameter]) -> str:
+def source_text(
+    name: str,
+    header: str,
+    description: str,
+    program: Program,
+    inputs: Sequence[Parameter],
+    outputs: Sequence[Parameter],
+) -> str:
     """The C file."""
     calls = ", ".join(f"{p.name} + k * {p.size}" for p in (*inputs, *outputs))
     body = "\n".join(_statements(program, inputs, outputs))
@@ -103,13 +108,10 @@ def _arguments(inputs: Sequence[Parameter], outputs: Sequence[Parameter], batch:
             return f"{kind} *{parameter.name}"
         return f"{kind} {parameter.name}[{max(parameter.size, 1)}]"
 
-    return ", ".join([*(one(p, "const double") for p in inputs),
-                      *(one(p, "double") for p in outputs)])
+    return ", ".join([*(one(p, "const double") for p in inputs), *(one(p, "double") for p in outputs)])
 
 
-def _statements(
-    program: Program, inputs: Sequence[Parameter], outputs: Sequence[Parameter]
-) -> list[str]:
+def _statements(program: Program, inputs: Sequence[Parameter], outputs: Sequence[Parameter]) -> list[str]:
     names = [f"{p.name}[{k}]" for p in inputs for k in range(p.size)]
     text = dict(zip(program.inputs, names, strict=True))
     text.update({node: repr(value) for node, value in program.constants.items()})

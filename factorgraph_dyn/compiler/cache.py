@@ -112,10 +112,10 @@ def _encode(entry: Entry) -> bytes:
 def _decode(content: bytes) -> Entry | None:
     start = len(_MAGIC) + _CHECKSUM
     payload = content[start:]
-    if content[:len(_MAGIC)] != _MAGIC or content[len(_MAGIC):start] != _checksum(payload):
+    if content[: len(_MAGIC)] != _MAGIC or content[len(_MAGIC) : start] != _checksum(payload):
         return None
     length = int.from_bytes(payload[:8], "little")
-    return Entry(json.loads(payload[8:8 + length]), payload[8 + length:])
+    return Entry(json.loads(payload[8 : 8 + length]), payload[8 + length :])
 
 
 def _checksum(payload: bytes) -> bytes:

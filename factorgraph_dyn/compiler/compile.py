@@ -35,7 +35,7 @@ from factorgraph_dyn.ordering import Ordering, OrderingLike
 _ROOMS = ("compiler", "equations", "model", "ordering")
 
 
-def compile(  # noqa: A001 - the verb users look for
+def compile(
     mechanism: Mechanism,
     problem: str = "forward",
     *,
@@ -65,12 +65,10 @@ def compile(  # noqa: A001 - the verb users look for
     """
     asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs)
     if not mechanism.nv:
-        raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to "
-                           "compile.")
+        raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to compile.")
     wanted = _wanted_ordering(mechanism, asked, ordering)
     host = machine.host()
-    name = cache.key(_versions(), repr(host).encode(), describe(mechanism), describe(asked),
-                     describe(wanted))
+    name = cache.key(_versions(), repr(host).encode(), describe(mechanism), describe(asked), describe(wanted))
     entry = cache.read(name)
     code = None if entry is None else _load_or_none(entry.code, host)
     if entry is None or code is None:
@@ -79,28 +77,39 @@ def compile(  # noqa: A001 - the verb users look for
         entry = cache.Entry(_facts(traced), machine.object_code(text, host))
         code = machine.load(entry.code, ENTRY_POINTS, host)
         cache.write(name, entry)
-    remake = (_again, (mechanism, problem, wanted, asked.known_a if problem == "hybrid" else (),
-                       None if actuated is None else tuple(actuated),
-                       None if outputs is None else tuple(asked.outputs)))
+    remake = (
+        _again,
+        (
+            mechanism,
+            problem,
+            wanted,
+            asked.known_a if problem == "hybrid" else (),
+            None if actuated is None else tuple(actuated),
+            None if outputs is None else tuple(asked.outputs),
+        ),
+    )
     facts = entry.facts
     plan = KernelPlan(
-        mechanism, asked, Ordering(facts["ordering"], tuple(facts["variables"])),
+        mechanism,
+        asked,
+        Ordering(facts["ordering"], tuple(facts["variables"])),
         Operations(*facts["operations"]),
         tuple(Operand(tuple(shape)) for shape in facts["inputs"]),
         tuple(Operand(tuple(shape)) for shape in facts["outputs"]),
-        facts["redundant"], lambda: trace(mechanism, asked, wanted).program, remake,
+        facts["redundant"],
+        lambda: trace(mechanism, asked, wanted).program,
+        remake,
     )
     return Kernel(plan, code)
 
 
-def _again(mechanism: Mechanism, problem: str, ordering: OrderingLike, known: Any, actuated: Any,
-           outputs: Any) -> Kernel:
-    return compile(mechanism, problem, ordering=ordering, known_accelerations=known,
-                   actuated=actuated, outputs=outputs)
+def _again(
+    mechanism: Mechanism, problem: str, ordering: OrderingLike, known: Any, actuated: Any, outputs: Any
+) -> Kernel:
+    return compile(mechanism, problem, ordering=ordering, known_accelerations=known, actuated=actuated, outputs=outputs)
 
 
-def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None
-                     ) -> OrderingLike:
+def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None) -> OrderingLike:
     if ordering is None:
         return problem.classical
     if isinstance(ordering, str | Ordering):

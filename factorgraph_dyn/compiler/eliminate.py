@@ -84,8 +84,9 @@ class _Pivot:
 class Elimination:
     """One elimination, while it runs."""
 
-    def __init__(self, tape: Tape, samples: SampledTape, rows: Mapping[int, Row],
-                 unknowns: Sequence[Unknown], special: int = 0) -> None:
+    def __init__(
+        self, tape: Tape, samples: SampledTape, rows: Mapping[int, Row], unknowns: Sequence[Unknown], special: int = 0
+    ) -> None:
         """Start an elimination.
 
         Args:
@@ -99,8 +100,7 @@ class Elimination:
         self.samples = samples
         self.special = special
         self.unknowns = unknowns
-        self.position = {column: k for k, unknown in enumerate(unknowns)
-                         for column in unknown.columns}
+        self.position = {column: k for k, unknown in enumerate(unknowns) for column in unknown.columns}
         self.unknown_columns = {column for unknown in unknowns for column in unknown.columns}
         self.rows = {number: self._cleaned(row) for number, row in rows.items()}
         self.holding: dict[int, set[int]] = {column: set() for column in self.unknown_columns}
@@ -141,7 +141,9 @@ class Elimination:
                     f"The ordering has no safe pivot for {unknown.name}: the best one falls to "
                     f"{pivot.quality:.1e} of the largest entry beside it in some states (least allowed "
                     f"{LEAST_QUALITY:g}). Eliminate {unknown.name} later, or use another ordering "
-                    "such as aba or colamd.", variable=unknown.name, quality=pivot.quality,
+                    "such as aba or colamd.",
+                    variable=unknown.name,
+                    quality=pivot.quality,
                 )
             columns.remove(pivot.column)
             self._apply(unknown, pivot)
@@ -171,16 +173,14 @@ class Elimination:
 
     def _qualities(self, column: int, numbers: list[int]) -> tuple[list[float], list[float]]:
         """Worst relative size of each row's entry: over all samples, and over the ordinary ones."""
-        sizes = np.array([
-            np.abs(self.samples.values(self.rows[n][column])) / self._scale(n) for n in numbers
-        ])
+        sizes = np.array([np.abs(self.samples.values(self.rows[n][column])) / self._scale(n) for n in numbers])
         largest = sizes.max(axis=0)
         ratios = sizes / largest
         ratios[~(np.isfinite(ratios))] = 0.0
-        special = ratios[:, :self.special]
+        special = ratios[:, : self.special]
         # Special states in which the whole column vanishes have nothing to say.
-        special = special[:, np.isfinite(largest[:self.special]) & (largest[:self.special] > 0)]
-        ordinary = ratios[:, self.special:].min(axis=1)
+        special = special[:, np.isfinite(largest[: self.special]) & (largest[: self.special] > 0)]
+        ordinary = ratios[:, self.special :].min(axis=1)
         everywhere = np.minimum(special.min(axis=1, initial=1.0), ordinary)
         return everywhere.tolist(), ordinary.tolist()
 
@@ -199,16 +199,18 @@ class Elimination:
         updates += min(others, len(row) - 1)
         if entry in self.tape.constants:
             return False, True, reach, updates
-        values = self.samples.values(entry)[self.special:]
+        values = self.samples.values(entry)[self.special :]
         keeps_sign = bool((values > 0).all() or (values < 0).all())
         return not keeps_sign, True, reach, updates + _DIVISION
 
     def _scale(self, number: int) -> Samples:
         scale = self.scales.get(number)
         if scale is None:
-            entries = [np.abs(self.samples.values(ref)) * self.column_units[column]
-                       for column, ref in self.rows[number].items()
-                       if column in self.unknown_columns]
+            entries = [
+                np.abs(self.samples.values(ref)) * self.column_units[column]
+                for column, ref in self.rows[number].items()
+                if column in self.unknown_columns
+            ]
             scale = np.maximum.reduce(entries)
             self.scales[number] = scale
         return scale
@@ -251,7 +253,7 @@ class Elimination:
         self.scales.pop(number, None)
 
     def _guard(self, unknown: Unknown, entry: int) -> None:
-        usual = float(np.median(np.abs(self.samples.values(entry)[self.special:])))
+        usual = float(np.median(np.abs(self.samples.values(entry)[self.special :])))
         label = f"pivot of {unknown.name}"
         self.result.guards.append(Guard(abs(entry), _GUARD * usual, label))
 
@@ -261,10 +263,15 @@ class Elimination:
             if not row:
                 self.result.redundant += 1
             elif set(row) == {UNIT}:
-                size = float(np.median(np.abs(self.samples.values(row[UNIT])[self.special:])))
-                self.result.guards.append(Guard(
-                    abs(row[UNIT]), _CONSISTENT * size,
-                    "an equation in given values only, which they contradict", small=True))
+                size = float(np.median(np.abs(self.samples.values(row[UNIT])[self.special :])))
+                self.result.guards.append(
+                    Guard(
+                        abs(row[UNIT]),
+                        _CONSISTENT * size,
+                        "an equation in given values only, which they contradict",
+                        small=True,
+                    )
+                )
             else:
                 raise CompileError(
                     "The equations tie together quantities that were to be given freely; give fewer "
@@ -283,22 +290,21 @@ class Elimination:
                     total[other] = self.samples.add(total.get(other, ZERO), ref)
                     continue
                 for parameter, coefficient in terms.items():
-                    total[parameter] = self.samples.add(
-                        total.get(parameter, ZERO), tape.mul(ref, coefficient))
-            solution[column] = {
-                parameter: -tape.mul(ref, inverse) for parameter, ref in total.items() if ref
-            }
+                    total[parameter] = self.samples.add(total.get(parameter, ZERO), tape.mul(ref, coefficient))
+            solution[column] = {parameter: -tape.mul(ref, inverse) for parameter, ref in total.items() if ref}
         for column in self.result.undetermined:
             solution[column] = {column: ONE}
 
     def _equilibrate(self) -> dict[int, float]:
         """Factor of each unknown column with which all entries are of order one."""
-        places = [(number, column) for number, row in self.rows.items() for column in row
-                  if column in self.unknown_columns]
+        places = [
+            (number, column) for number, row in self.rows.items() for column in row if column in self.unknown_columns
+        ]
         if not places:
             return {}
-        sizes = np.array([np.median(np.abs(self.samples.values(self.rows[number][column])))
-                          for number, column in places])
+        sizes = np.array(
+            [np.median(np.abs(self.samples.values(self.rows[number][column]))) for number, column in places]
+        )
         columns, j = np.unique([column for _, column in places], return_inverse=True)
         _, i = np.unique([number for number, _ in places], return_inverse=True)
         units = np.ones(len(columns))
@@ -308,8 +314,7 @@ class Elimination:
                 np.maximum.at(largest_in_row, i, sizes)
                 np.maximum.at(largest_in_column, j, sizes)
                 row_factor, column_factor = (
-                    np.where(largest > 0, 1 / np.sqrt(largest), 1.0)
-                    for largest in (largest_in_row, largest_in_column)
+                    np.where(largest > 0, 1 / np.sqrt(largest), 1.0) for largest in (largest_in_row, largest_in_column)
                 )
                 sizes = sizes * row_factor[i] * column_factor[j]
                 units = units * column_factor
@@ -319,7 +324,4 @@ class Elimination:
         """The row without entries that are zero or constants within rounding of it."""
         constants = self.tape.constants
         largest = max((constants[abs(r)] for r in row.values() if abs(r) in constants), default=0.0)
-        return {
-            column: ref for column, ref in row.items()
-            if ref and constants.get(abs(ref), np.inf) > 1e-15 * largest
-        }
+        return {column: ref for column, ref in row.items() if ref and constants.get(abs(ref), np.inf) > 1e-15 * largest}

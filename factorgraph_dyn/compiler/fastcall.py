@@ -71,15 +71,25 @@ def layout_is_known() -> bool:
 
 def emit_fastcall(inputs: Sequence[Operand], outputs: Sequence[Operand]) -> str:
     """IR text of ``@fastcall``."""
-    lines = ["define ptr @fastcall(ptr %self, ptr %args, i64 %count, ptr %keywords) #0 {", "entry:",
-             f"  %pointers = alloca [{len(inputs) + len(outputs)} x ptr]", "  %dims = alloca [2 x i64]"]
+    lines = [
+        "define ptr @fastcall(ptr %self, ptr %args, i64 %count, ptr %keywords) #0 {",
+        "entry:",
+        f"  %pointers = alloca [{len(inputs) + len(outputs)} x ptr]",
+        "  %dims = alloca [2 x i64]",
+    ]
     lines += _field("%context", "%self", tuple.__basicsize__, "ptr")
     for k, name in enumerate(_FIELDS):
-        lines += [f"  %{name}_p = getelementptr i8, ptr %context, i64 {_BYTES_DATA + 8 * k}",
-                  f"  %{name} = load ptr, ptr %{name}_p, align 1"]
-    lines += [f"  %n = and i64 %count, {(1 << 63) - 1}", f"  %right = icmp eq i64 %n, {len(inputs)}",
-              "  %plain = icmp eq ptr %keywords, null", "  %start = and i1 %right, %plain",
-              "  br i1 %start, label %check0, label %slow"]
+        lines += [
+            f"  %{name}_p = getelementptr i8, ptr %context, i64 {_BYTES_DATA + 8 * k}",
+            f"  %{name} = load ptr, ptr %{name}_p, align 1",
+        ]
+    lines += [
+        f"  %n = and i64 %count, {(1 << 63) - 1}",
+        f"  %right = icmp eq i64 %n, {len(inputs)}",
+        "  %plain = icmp eq ptr %keywords, null",
+        "  %start = and i1 %right, %plain",
+        "  br i1 %start, label %check0, label %slow",
+    ]
     for k, operand in enumerate(inputs):
         lines += _check(k, operand.size)
     lines.append(f"check{len(inputs)}:")
@@ -87,55 +97,66 @@ def emit_fastcall(inputs: Sequence[Operand], outputs: Sequence[Operand]) -> str:
         lines += _make(k, len(inputs) + k, operand)
     lines += ["  call void @one(ptr %pointers)"]
     lines += _answer(len(outputs))
-    lines += ["failed:", "  ret ptr null", "slow:",
-              "  %answer = call ptr %vectorcall(ptr %fallback, ptr %args, i64 %count, ptr %keywords)",
-              "  ret ptr %answer", "}"]
+    lines += [
+        "failed:",
+        "  ret ptr null",
+        "slow:",
+        "  %answer = call ptr %vectorcall(ptr %fallback, ptr %args, i64 %count, ptr %keywords)",
+        "  ret ptr %answer",
+        "}",
+    ]
     return "\n".join(lines)
 
 
 def _field(name: str, base: str, offset: int, kind: str) -> list[str]:
-    return [f"  {name}_p = getelementptr i8, ptr {base}, i64 {offset}",
-            f"  {name} = load {kind}, ptr {name}_p"]
+    return [f"  {name}_p = getelementptr i8, ptr {base}, i64 {offset}", f"  {name} = load {kind}, ptr {name}_p"]
 
 
 def _check(k: int, size: int) -> list[str]:
     """Argument k is an array, float64, one-dimensional, contiguous, of the right length."""
-    lines = [f"check{k}:", *_field(f"%a{k}", "%args", 8 * k, "ptr"),
-             *_field(f"%type{k}", f"%a{k}", _TYPE, "ptr"),
-             f"  %isarray{k} = icmp eq ptr %type{k}, %array_type",
-             f"  br i1 %isarray{k}, label %array{k}, label %slow", f"array{k}:",
-             *_field(f"%descr{k}", f"%a{k}", _DESCRIPTION, "ptr"),
-             *_field(f"%rank{k}", f"%a{k}", _RANK, "i32"),
-             *_field(f"%flags{k}", f"%a{k}", _FLAGS, "i32"),
-             f"  %isdouble{k} = icmp eq ptr %descr{k}, %double",
-             f"  %isvector{k} = icmp eq i32 %rank{k}, 1",
-             f"  %masked{k} = and i32 %flags{k}, {_PLAIN}",
-             f"  %isplain{k} = icmp eq i32 %masked{k}, {_PLAIN}",
-             f"  %both{k} = and i1 %isdouble{k}, %isvector{k}",
-             f"  %all{k} = and i1 %both{k}, %isplain{k}",
-             f"  br i1 %all{k}, label %vector{k}, label %slow", f"vector{k}:",
-             *_field(f"%shape{k}", f"%a{k}", _SHAPE, "ptr"),
-             f"  %length{k} = load i64, ptr %shape{k}",
-             f"  %fits{k} = icmp eq i64 %length{k}, {size}",
-             *_field(f"%data{k}", f"%a{k}", _DATA, "ptr"),
-             f"  %slot{k} = getelementptr ptr, ptr %pointers, i64 {k}",
-             f"  store ptr %data{k}, ptr %slot{k}",
-             f"  br i1 %fits{k}, label %check{k + 1}, label %slow"]
-    return lines
+    return [
+        f"check{k}:",
+        *_field(f"%a{k}", "%args", 8 * k, "ptr"),
+        *_field(f"%type{k}", f"%a{k}", _TYPE, "ptr"),
+        f"  %isarray{k} = icmp eq ptr %type{k}, %array_type",
+        f"  br i1 %isarray{k}, label %array{k}, label %slow",
+        f"array{k}:",
+        *_field(f"%descr{k}", f"%a{k}", _DESCRIPTION, "ptr"),
+        *_field(f"%rank{k}", f"%a{k}", _RANK, "i32"),
+        *_field(f"%flags{k}", f"%a{k}", _FLAGS, "i32"),
+        f"  %isdouble{k} = icmp eq ptr %descr{k}, %double",
+        f"  %isvector{k} = icmp eq i32 %rank{k}, 1",
+        f"  %masked{k} = and i32 %flags{k}, {_PLAIN}",
+        f"  %isplain{k} = icmp eq i32 %masked{k}, {_PLAIN}",
+        f"  %both{k} = and i1 %isdouble{k}, %isvector{k}",
+        f"  %all{k} = and i1 %both{k}, %isplain{k}",
+        f"  br i1 %all{k}, label %vector{k}, label %slow",
+        f"vector{k}:",
+        *_field(f"%shape{k}", f"%a{k}", _SHAPE, "ptr"),
+        f"  %length{k} = load i64, ptr %shape{k}",
+        f"  %fits{k} = icmp eq i64 %length{k}, {size}",
+        *_field(f"%data{k}", f"%a{k}", _DATA, "ptr"),
+        f"  %slot{k} = getelementptr ptr, ptr %pointers, i64 {k}",
+        f"  store ptr %data{k}, ptr %slot{k}",
+        f"  br i1 %fits{k}, label %check{k + 1}, label %slow",
+    ]
 
 
 def _make(k: int, place: int, operand: Operand) -> list[str]:
     """Result k: a new array."""
     lines = []
     for axis, size in enumerate(operand.shape):
-        lines += [f"  %dim{k}_{axis} = getelementptr i64, ptr %dims, i64 {axis}",
-                  f"  store i64 {size}, ptr %dim{k}_{axis}"]
+        lines += [
+            f"  %dim{k}_{axis} = getelementptr i64, ptr %dims, i64 {axis}",
+            f"  store i64 {size}, ptr %dim{k}_{axis}",
+        ]
     return [
         *lines,
         f"  %out{k} = call ptr %new_array(ptr %array_type, i32 {len(operand.shape)}, ptr %dims, "
         f"i32 {_DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null)",
         f"  %none{k} = icmp eq ptr %out{k}, null",
-        f"  br i1 %none{k}, label %failed, label %made{k}", f"made{k}:",
+        f"  br i1 %none{k}, label %failed, label %made{k}",
+        f"made{k}:",
         *_field(f"%outdata{k}", f"%out{k}", _DATA, "ptr"),
         f"  %outslot{k} = getelementptr ptr, ptr %pointers, i64 {place}",
         f"  store ptr %outdata{k}, ptr %outslot{k}",
@@ -145,21 +166,26 @@ def _make(k: int, place: int, operand: Operand) -> list[str]:
 def _answer(count: int) -> list[str]:
     if count == 1:
         return ["  ret ptr %out0"]
-    lines = [f"  %tuple = call ptr %tuple_new(i64 {count})", "  %notuple = icmp eq ptr %tuple, null",
-             "  br i1 %notuple, label %failed, label %fill", "fill:"]
-    for k in range(count):
-        lines.append(f"  %set{k} = call i32 %tuple_set(ptr %tuple, i64 {k}, ptr %out{k})")
+    lines = [
+        f"  %tuple = call ptr %tuple_new(i64 {count})",
+        "  %notuple = icmp eq ptr %tuple, null",
+        "  br i1 %notuple, label %failed, label %fill",
+        "fill:",
+    ]
+    lines += [f"  %set{k} = call i32 %tuple_set(ptr %tuple, i64 {k}, ptr %out{k})" for k in range(count)]
     return [*lines, "  ret ptr %tuple"]
 
 
 class _MethodDef(ctypes.Structure):
-    _fields_ = (("name", ctypes.c_char_p), ("method", ctypes.c_void_p), ("flags", ctypes.c_int),
-                ("doc", ctypes.c_char_p))
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("method", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
 
 
-def make_fast_function(
-    address: int, name: str, fallback: Callable[..., Any], owner: Any
-) -> Callable[..., Any] | None:
+def make_fast_function(address: int, name: str, fallback: Callable[..., Any], owner: Any) -> Callable[..., Any] | None:
     """A builtin function around the code of ``@fastcall``; None where the layout is not known.
 
     Args:
@@ -177,13 +203,20 @@ def make_fast_function(
         assert found is not None
         return found
 
-    words = (id(np.ndarray), id(np.dtype(np.float64)), api_table("_ARRAY_API")[_NEW_ARRAY],
-             id(fallback), pointer(api.PyObject_Vectorcall), pointer(api.PyTuple_New),
-             pointer(api.PyTuple_SetItem))
+    words = (
+        id(np.ndarray),
+        id(np.dtype(np.float64)),
+        api_table("_ARRAY_API")[_NEW_ARRAY],
+        id(fallback),
+        pointer(api.PyObject_Vectorcall),
+        pointer(api.PyTuple_New),
+        pointer(api.PyTuple_SetItem),
+    )
     context = struct.pack(f"{len(words)}Q", *words)
     definition = _MethodDef(name.encode(), address, _FASTCALL_WITH_KEYWORDS, None)
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-        ("PyCFunction_NewEx", api))
+        ("PyCFunction_NewEx", api)
+    )
     # The function owns the tuple, and with it its own definition and code.
     held = (context, definition, fallback, owner)
     function: Callable[..., Any] = new(ctypes.addressof(definition), held, None)

@@ -9,7 +9,6 @@ to extension modules. The work runs once a kernel.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -38,18 +37,7 @@ def api_table(name: str) -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * 400).from_address(address)
 
 
-def signature_text(inputs: Sequence[Sequence[str]], outputs: Sequence[Sequence[str]]) -> str:
-    """NumPy's notation of the core dimensions, such as ``(nq),(nv),(nv)->(nv)``."""
-
-    def listing(operands: Sequence[Sequence[str]]) -> str:
-        return ",".join("(" + ",".join(names) + ")" for names in operands)
-
-    return f"{listing(inputs)}->{listing(outputs)}"
-
-
-def make_gufunc(
-    address: int, signature: str, inputs: int, outputs: int, name: str, doc: str, owner: Any
-) -> np.ufunc:
+def make_gufunc(address: int, signature: str, inputs: int, outputs: int, name: str, doc: str, owner: Any) -> np.ufunc:
     """The gufunc whose inner loop is at an address.
 
     Args:
@@ -61,18 +49,36 @@ def make_gufunc(
         doc: Its documentation.
         owner: What keeps the code in memory.
     """
+    entry = api_table("_UFUNC_API")[_FROM_FUNC_AND_DATA_AND_SIGNATURE]
+    assert entry is not None
     make = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int,
-        ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int,
+        ctypes.py_object,
         ctypes.c_void_p,
-    )(api_table("_UFUNC_API")[_FROM_FUNC_AND_DATA_AND_SIGNATURE])
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_void_p,
+    )(entry)
     functions = (ctypes.c_void_p * 1)(address)
     data = (ctypes.c_void_p * 1)(None)
     types = ctypes.create_string_buffer(bytes([_DOUBLE] * (inputs + outputs)))
     texts = tuple(ctypes.create_string_buffer(text.encode()) for text in (name, doc, signature))
     ufunc: np.ufunc = make(
-        ctypes.addressof(functions), ctypes.addressof(data), ctypes.addressof(types), 1, inputs,
-        outputs, _NO_IDENTITY, *(ctypes.addressof(text) for text in texts[:2]), 0,
+        ctypes.addressof(functions),
+        ctypes.addressof(data),
+        ctypes.addressof(types),
+        1,
+        inputs,
+        outputs,
+        _NO_IDENTITY,
+        *(ctypes.addressof(text) for text in texts[:2]),
+        0,
         ctypes.addressof(texts[2]),
     )
     _give(ufunc, (functions, data, types, texts, owner), ctypes.addressof(texts[0]))

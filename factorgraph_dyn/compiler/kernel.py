@@ -30,8 +30,10 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering
 
 _MEANINGS = {
-    "q": "coordinates (rad, m; quaternions x, y, z, w)", "v": "velocities (rad/s, m/s)",
-    "a": "accelerations (rad/s^2, m/s^2)", "tau": "torques and forces (N m, N)",
+    "q": "coordinates (rad, m; quaternions x, y, z, w)",
+    "v": "velocities (rad/s, m/s)",
+    "a": "accelerations (rad/s^2, m/s^2)",
+    "tau": "torques and forces (N m, N)",
 }
 _LARGEST_SHOWN = 5  # failing states that a message lists
 
@@ -78,6 +80,7 @@ class Kernel:
     __slots__ = ("__call__", "__weakref__", "_code", "_plan", "gufunc", "mechanism", "signature")
 
     if TYPE_CHECKING:
+
         def __call__(self, *args: npt.ArrayLike, out: Any = None, threads: int = 1) -> Any:
             """Evaluate one state or a batch."""
 
@@ -88,8 +91,13 @@ class Kernel:
         self.signature = _signature(plan)
         name = f"{plan.problem.name}_{c_source.identifier(plan.mechanism.name)}"
         self.gufunc = make_gufunc(
-            code.addresses["loop"], self.signature, len(plan.inputs), len(plan.outputs), name,
-            repr(self), code,
+            code.addresses["loop"],
+            self.signature,
+            len(plan.inputs),
+            len(plan.outputs),
+            name,
+            repr(self),
+            code,
         )
         fast = make_fast_function(code.addresses["fastcall"], name, self.call, code)
         # A slot, so that calling the kernel calls the compiled function itself.
@@ -127,8 +135,10 @@ class Kernel:
 
     def __repr__(self) -> str:
         results = ", ".join(self.outputs)
-        return (f"<Kernel {self.problem} of {self.mechanism.name!r}: ({', '.join(self.arguments)}) -> "
-                f"{results}, ordering {self.ordering.name!r}, {self.operations.total} operations>")
+        return (
+            f"<Kernel {self.problem} of {self.mechanism.name!r}: ({', '.join(self.arguments)}) -> "
+            f"{results}, ordering {self.ordering.name!r}, {self.operations.total} operations>"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._plan.remake
@@ -149,17 +159,17 @@ class Kernel:
         self._check_count(args)
         if any(_is_foreign(arg) for arg in args):
             return self.gufunc(*args) if out is None else self.gufunc(*args, out=out)
-        arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs,
-                                                          strict=True)]
+        arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs, strict=True)]
         try:
             if threads != 1:
                 return self._spread(arrays, out, threads)
             return self.gufunc(*arrays) if out is None else self.gufunc(*arrays, out=out)
         except (ValueError, TypeError) as error:
-            shapes = ", ".join(f"{name} {array.shape}"
-                               for name, array in zip(self.arguments, arrays, strict=True))
-            raise InputError(f"The arguments do not go together: {shapes}. Leading axes have to "
-                             f"broadcast, and out has to fit the result. ({error})") from None
+            shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(self.arguments, arrays, strict=True))
+            raise InputError(
+                f"The arguments do not go together: {shapes}. Leading axes have to "
+                f"broadcast, and out has to fit the result. ({error})"
+            ) from None
 
     def _check_count(self, args: Sequence[Any]) -> None:
         if len(args) != len(self.arguments):
@@ -168,12 +178,12 @@ class Kernel:
                 f"{len(self.arguments)} arrays, ({', '.join(self.arguments)}); {len(args)} were given."
             )
 
-    def _as_floats(self, value: npt.ArrayLike, name: str, operand: Operand
-                   ) -> npt.NDArray[np.float64]:
+    def _as_floats(self, value: npt.ArrayLike, name: str, operand: Operand) -> npt.NDArray[np.float64]:
         array = np.asarray(value)
         if array.dtype.kind not in "fiub":
-            raise InputError(f"{name} has type {array.dtype}; the kernel takes real numbers "
-                             "(float64, or what converts to it).")
+            raise InputError(
+                f"{name} has type {array.dtype}; the kernel takes real numbers (float64, or what converts to it)."
+            )
         if array.shape[-1:] != operand.shape:
             raise InputError(
                 f"{name} has shape {array.shape}; its last axis must have length "
@@ -195,8 +205,7 @@ class Kernel:
 
         def run(part: int) -> None:
             rows = slice(edges[part], edges[part + 1])
-            self.gufunc(*(array[rows] for array in wide),
-                        out=tuple(result[rows] for result in results))
+            self.gufunc(*(array[rows] for array in wide), out=tuple(result[rows] for result in results))
 
         list(_pool(threads).map(run, range(len(edges) - 1)))
         return results[0] if len(results) == 1 else results
@@ -214,13 +223,14 @@ class Kernel:
             *args: Arrays in the order of `arguments`; leading axes broadcast.
         """
         self._check_count(args)
-        arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs,
-                                                          strict=True)]
+        arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs, strict=True)]
         batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
         wide = [np.broadcast_to(array, batch + array.shape[-1:]) for array in arrays]
-        found = [f"{name} is not finite{_where(~np.isfinite(array).all(axis=-1))}."
-                 for name, array in zip(self.arguments, wide, strict=True)
-                 if not np.isfinite(array).all()]
+        found = [
+            f"{name} is not finite{_where(np.asarray(~np.isfinite(array).all(axis=-1)))}."
+            for name, array in zip(self.arguments, wide, strict=True)
+            if not np.isfinite(array).all()
+        ]
         program = self.program()
         columns = [array[..., k] for array in wide for k in range(array.shape[-1])]
         interpreter = Interpreter(program, columns)
@@ -229,8 +239,9 @@ class Kernel:
                 size = np.abs(interpreter.value(guard.ref))
                 worst = size.max() if guard.small else size.min()
                 relation = "at most" if guard.small else "more than"
-                found.append(f"The {guard.label} is {worst:.3g}; it has to be {relation} "
-                             f"{guard.threshold:.3g}{_where(failed)}.")
+                found.append(
+                    f"The {guard.label} is {worst:.3g}; it has to be {relation} {guard.threshold:.3g}{_where(failed)}."
+                )
         return tuple(found)
 
     def to_c(self, path: str | Path, *, name: str | None = None) -> tuple[Path, Path]:
@@ -246,20 +257,23 @@ class Kernel:
         function = c_source.identifier(source.stem if name is None else name)
         header = source.with_suffix(".h")
         inputs, outputs = self._parameters()
-        description = (f"{self.problem} dynamics of {self.mechanism.name}, elimination ordering "
-                       f"{self.ordering.name}: {self.operations}.")
+        description = (
+            f"{self.problem} dynamics of {self.mechanism.name}, elimination ordering "
+            f"{self.ordering.name}: {self.operations}."
+        )
         try:
             header.write_text(c_source.header_text(function, description, inputs, outputs))
-            source.write_text(c_source.source_text(function, header.name, description,
-                                                   self.program(), inputs, outputs))
+            source.write_text(c_source.source_text(function, header.name, description, self.program(), inputs, outputs))
         except OSError as error:
             raise CompileError(f"{source} cannot be written: {error.strerror}.") from error
         return source, header
 
     def _parameters(self) -> tuple[list[c_source.Parameter], list[c_source.Parameter]]:
         plan = self._plan
-        inputs = [c_source.Parameter(name, operand.size, _MEANINGS[name])
-                  for name, operand in zip(self.arguments, plan.inputs, strict=True)]
+        inputs = [
+            c_source.Parameter(name, operand.size, _MEANINGS[name])
+            for name, operand in zip(self.arguments, plan.inputs, strict=True)
+        ]
         outputs = []
         for name, operand in zip(self.outputs, plan.outputs, strict=True):
             meaning = _MEANINGS.get(name, f"{name}, angular part first")
@@ -279,8 +293,11 @@ def _signature(plan: KernelPlan) -> str:
 
 def _is_foreign(value: Any) -> bool:
     """Whether an argument is another library's array, which knows how to call a ufunc."""
-    return not isinstance(value, np.ndarray) and hasattr(type(value), "__array_ufunc__") and (
-        not isinstance(value, np.generic))
+    return (
+        not isinstance(value, np.ndarray)
+        and hasattr(type(value), "__array_ufunc__")
+        and (not isinstance(value, np.generic))
+    )
 
 
 def _results(out: Any, shapes: list[tuple[int, ...]]) -> tuple[npt.NDArray[np.float64], ...]:
@@ -297,8 +314,7 @@ def _where(failed: npt.NDArray[np.bool_]) -> str:
     if failed.ndim == 0:
         return ""
     places = np.argwhere(failed)
-    shown = ", ".join(str(tuple(p.tolist()) if len(p) > 1 else int(p[0]))
-                      for p in places[:_LARGEST_SHOWN])
+    shown = ", ".join(str(tuple(p.tolist()) if len(p) > 1 else int(p[0])) for p in places[:_LARGEST_SHOWN])
     more = f" and {len(places) - _LARGEST_SHOWN} more" if len(places) > _LARGEST_SHOWN else ""
     return f" at states {shown}{more}"
 

@@ -123,12 +123,15 @@ class _Emitter:
                     uses[read] += 1
         self.fused: set[int] = set()
         self.last_part: dict[int, int] = {}
+        self.ending: defaultdict[int, list[int]] = defaultdict(list)
         for number, part in enumerate(self.parts):
             for angle in self.angles_before.get(number, ()):
                 self.last_part[angle] = number
             for node in part:
                 for read in self._reads(node, number, uses):
                     self.last_part[read] = number
+        for node, last in self.last_part.items():
+            self.ending[last].append(node)
 
     def _reads(self, node: int, number: int, uses: dict[int, int]) -> list[int]:
         """What an operation reads; a product it is fused with counts with its factors."""
@@ -137,8 +140,7 @@ class _Emitter:
         if self.fma and program.operation[node] in (t.ADD, t.SUB):
             for place in (1, 0):
                 product = operands[place]
-                if (program.operation[product] == t.MUL and uses[product] == 1
-                        and self.part_of[product] == number):
+                if program.operation[product] == t.MUL and uses[product] == 1 and self.part_of[product] == number:
                     self.fused.add(product)
                     return [operands[1 - place], *program.operands(product)]
         return list(operands)
@@ -168,8 +170,8 @@ class _Emitter:
                 self._keep(node, number)
         if self.guard:
             self._store_guard()
-        for node, last in self.last_part.items():
-            if last == number and node in self.part_of and node in self.slot:
+        for node in self.ending[number]:
+            if node in self.part_of and node in self.slot:
                 self.free.append(self.slot.pop(node))
         body = "\n".join(self.lines)
         return f"define internal void @part{number}(ptr noalias %w) #0 {{\n{body}\n  ret void\n}}\n"
@@ -232,7 +234,8 @@ class _Emitter:
     def _sum(self, left: int, right: int, subtract: bool) -> str:
         vector, program = self.vector, self.program
         for product, other, product_minus, other_minus in (
-            (right, left, subtract, False), (left, right, False, subtract),
+            (right, left, subtract, False),
+            (left, right, False, subtract),
         ):
             if product in self.fused:
                 a = self._value(program.left[product])
@@ -252,8 +255,7 @@ class _Emitter:
         vector, bits = self.vector, f"<{self.width} x i1>"
         for comparison, result in (("olt", -1.0), ("ogt", 1.0)):
             test = self._line(f"fcmp {comparison} {vector} {value}, zeroinitializer")
-            value = self._line(f"select {bits} {test}, {vector} {self._splat(result)}, "
-                               f"{vector} {value}")
+            value = self._line(f"select {bits} {test}, {vector} {self._splat(result)}, {vector} {value}")
         return value
 
     def _watch(self, value: str, guard: Guard) -> None:
@@ -268,8 +270,9 @@ class _Emitter:
     def _store_guard(self) -> None:
         vector = self.vector
         before = self._load(self.guard_slot)
-        after = self._line(f"select <{self.width} x i1> {self.guard}, "
-                           f"{vector} {self._splat(float('nan'))}, {vector} {before}")
+        after = self._line(
+            f"select <{self.width} x i1> {self.guard}, {vector} {self._splat(float('nan'))}, {vector} {before}"
+        )
         self._store(after, self.guard_slot)
 
 
@@ -284,5 +287,5 @@ def _cut(program: Program, segment: int) -> tuple[list[list[int]], dict[int, lis
         if not nodes and not angles and len(program.stages) > 1:
             continue
         size = -(-len(nodes) // pieces)
-        parts.extend(nodes[k * size:(k + 1) * size] for k in range(pieces))
+        parts.extend(nodes[k * size : (k + 1) * size] for k in range(pieces))
     return parts, angles_before

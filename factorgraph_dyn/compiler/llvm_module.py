@@ -16,8 +16,12 @@ ENTRY_POINTS = ("loop", "one", "fastcall")
 
 
 def emit_module(
-    program: Program, inputs: Sequence[Operand], outputs: Sequence[Operand], machine: Machine,
-    *, segment: int = SEGMENT,
+    program: Program,
+    inputs: Sequence[Operand],
+    outputs: Sequence[Operand],
+    machine: Machine,
+    *,
+    segment: int = SEGMENT,
 ) -> str:
     """IR text of a program for a machine."""
     width = machine.width

@@ -20,10 +20,22 @@ from functools import cache
 
 from factorgraph_dyn.compiler.llvm_body import double
 
-_SINE = (-0.16666666666666666, 0.008333333333330946, -0.0001984126983675497,
-         2.755731610068303e-06, -2.5051131455427946e-08, 1.591810123027412e-10)
-_COSINE = (0.041666666666666664, -0.0013888888888887395, 2.4801587298763433e-05,
-           -2.7557317270560326e-07, 2.0876146024689747e-09, -1.1382614868556325e-11)
+_SINE = (
+    -0.16666666666666666,
+    0.008333333333330946,
+    -0.0001984126983675497,
+    2.755731610068303e-06,
+    -2.5051131455427946e-08,
+    1.591810123027412e-10,
+)
+_COSINE = (
+    0.041666666666666664,
+    -0.0013888888888887395,
+    2.4801587298763433e-05,
+    -2.7557317270560326e-07,
+    2.0876146024689747e-09,
+    -1.1382614868556325e-11,
+)
 _ROUND = 1.5 * 2.0**52  # adding it leaves the nearest integer in the low bits
 _FAR = 2.0**30
 _BITS = 1400
@@ -54,8 +66,7 @@ def half_pi_parts(digits: int | None) -> tuple[float, float, float]:
     for k in range(3):
         part = float(rest)
         if digits is not None and k < 2:
-            scale = Fraction(2) ** (digits - rest.numerator.bit_length()
-                                    + rest.denominator.bit_length())
+            scale = Fraction(2) ** (digits - rest.numerator.bit_length() + rest.denominator.bit_length())
             part = float(Fraction(int(rest * scale)) / scale)
         parts.append(part)
         rest -= Fraction(part)
@@ -209,8 +220,7 @@ def _batch(width: int, fma: bool) -> str:
 
     def multiply_add(name: str, a: str, b: str, c: str) -> str:
         if fma:
-            lines.append(f"  {name} = call {vector} @llvm.fma.v{width}f64"
-                         f"({vector} {a}, {vector} {b}, {vector} {c})")
+            lines.append(f"  {name} = call {vector} @llvm.fma.v{width}f64({vector} {a}, {vector} {b}, {vector} {c})")
         else:
             lines.append(f"  {name}_m = fmul {vector} {a}, {b}")
             lines.append(f"  {name} = fadd {vector} {name}_m, {c}")

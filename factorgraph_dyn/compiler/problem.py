@@ -17,12 +17,23 @@ from factorgraph_dyn.model import Mechanism
 Mask = npt.NDArray[np.bool_]
 
 PROBLEM_NAMES = ("forward", "inverse", "hybrid", "iwim", "inverse_mass_matrix", "mass_matrix")
-_CLASSICAL = {"forward": "aba", "inverse": "rnea", "hybrid": "aba", "iwim": "aba",
-              "inverse_mass_matrix": "aba", "mass_matrix": "rnea"}
-_ARGUMENTS = {"forward": ("q", "v", "tau"), "inverse": ("q", "v", "a"),
-              "hybrid": ("q", "v", "a", "tau")}
-_RESULTS = {"forward": ("a",), "inverse": ("tau",), "hybrid": ("a", "tau"), "iwim": ("a",),
-            "inverse_mass_matrix": ("a",), "mass_matrix": ("tau",)}
+_CLASSICAL = {
+    "forward": "aba",
+    "inverse": "rnea",
+    "hybrid": "aba",
+    "iwim": "aba",
+    "inverse_mass_matrix": "aba",
+    "mass_matrix": "rnea",
+}
+_ARGUMENTS = {"forward": ("q", "v", "tau"), "inverse": ("q", "v", "a"), "hybrid": ("q", "v", "a", "tau")}
+_RESULTS = {
+    "forward": ("a",),
+    "inverse": ("tau",),
+    "hybrid": ("a", "tau"),
+    "iwim": ("a",),
+    "inverse_mass_matrix": ("a",),
+    "mass_matrix": ("tau",),
+}
 _KEPT = {"iwim": "tau", "inverse_mass_matrix": "tau", "mass_matrix": "a"}
 
 
@@ -72,9 +83,7 @@ def make_problem(
         InputError: A word that is not known.
     """
     if name not in PROBLEM_NAMES:
-        raise InputError(
-            f"There is no problem {name!r} to compile. Problems: {', '.join(PROBLEM_NAMES)}."
-        )
+        raise InputError(f"There is no problem {name!r} to compile. Problems: {', '.join(PROBLEM_NAMES)}.")
     nv = mechanism.nv
     everything, nothing = np.ones(nv, dtype=bool), np.zeros(nv, dtype=bool)
     motors = _motors(mechanism, actuated)
@@ -87,19 +96,24 @@ def make_problem(
     }.get(name, (nothing, nothing))
     kept = _KEPT.get(name)
     classical = _CLASSICAL[name]
-    if name in ("inverse", "hybrid") and not known_a.all() or name == "hybrid":
+    if (name in ("inverse", "hybrid") and not known_a.all()) or name == "hybrid":
         classical = "aba"
     return Problem(
-        name, _ARGUMENTS.get(name, ("q",)), _outputs(mechanism, name, outputs), known_a, known_tau,
-        kept, name in ("inverse_mass_matrix", "mass_matrix"), classical,
+        name,
+        _ARGUMENTS.get(name, ("q",)),
+        _outputs(mechanism, name, outputs),
+        known_a,
+        known_tau,
+        kept,
+        name in ("inverse_mass_matrix", "mass_matrix"),
+        classical,
     )
 
 
 def _motors(mechanism: Mechanism, actuated: Iterable[str] | None) -> Mask:
     motors = np.zeros(mechanism.nv, dtype=bool)
     if actuated is None:
-        names = [joint.name for joint in mechanism.movable_joints
-                 if joint.actuated or not mechanism.is_closed_kind]
+        names = [joint.name for joint in mechanism.movable_joints if joint.actuated or not mechanism.is_closed_kind]
     else:
         names = [actuated] if isinstance(actuated, str) else list(actuated)
     for name in names:
@@ -111,8 +125,9 @@ def _given_accelerations(mechanism: Mechanism, problem: str, given: Sequence[str
     mask = np.zeros(mechanism.nv, dtype=bool)
     if isinstance(given, np.ndarray) and given.dtype == bool:
         if given.shape != mask.shape:
-            raise InputError(f"known_accelerations has shape {given.shape}; a mask has one entry a "
-                             f"freedom, shape {mask.shape}.")
+            raise InputError(
+                f"known_accelerations has shape {given.shape}; a mask has one entry a freedom, shape {mask.shape}."
+            )
         mask |= given
     else:
         for name in [given] if isinstance(given, str) else given:
@@ -131,12 +146,12 @@ def _outputs(mechanism: Mechanism, problem: str, outputs: Sequence[str] | None) 
     if not names:
         raise InputError("outputs is empty; name at least one, such as 'a' or 'F[joint]'.")
     links = set(mechanism.link_names)
-    joints = {joint.name for joint in (*mechanism.joints, *mechanism.loops)}
+    joints = {joint.name for joint in mechanism.joints} | {loop.name for loop in mechanism.loops}
     for name in names:
         owner = name[2:-1]
         joined = name[1:2] == "[" and name.endswith("]")
-        if name in ("a", "tau") or joined and (
-            (name[0] in "AV" and owner in links) or (name[0] == "F" and owner in joints)
+        if name in ("a", "tau") or (
+            joined and ((name[0] in "AV" and owner in links) or (name[0] == "F" and owner in joints))
         ):
             continue
         raise InputError(

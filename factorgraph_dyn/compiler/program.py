@@ -105,9 +105,7 @@ def operands(operation: int, left: int, right: int) -> tuple[int, ...]:
     return () if operation in (t.CONSTANT, t.INPUT) else (left,)
 
 
-def build(
-    tape: Tape, inputs: Sequence[int], outputs: Sequence[int], guards: Sequence[Guard] = ()
-) -> Program:
+def build(tape: Tape, inputs: Sequence[int], outputs: Sequence[int], guards: Sequence[Guard] = ()) -> Program:
     """The program of some outputs of a tape."""
     operation, left, right = list(tape.operation), list(tape.left), list(tape.right)
     roots = [abs(ref) for ref in outputs] + [abs(guard.ref) for guard in guards]
@@ -115,18 +113,12 @@ def build(
     stages = _stages(operation, left, right, roots)
     used = {node for angles, nodes in stages for node in (*angles, *nodes)}
     used.update(roots)
-    used.update(
-        read for node in tuple(used) for read in operands(operation[node], left[node], right[node])
-    )
+    used.update(read for node in tuple(used) for read in operands(operation[node], left[node], right[node]))
     constants = {node: value for node, value in tape.constants.items() if node in used or not node}
-    return Program(
-        operation, left, right, constants, list(inputs), list(outputs), tuple(guards), stages
-    )
+    return Program(operation, left, right, constants, list(inputs), list(outputs), tuple(guards), stages)
 
 
-def live_nodes(
-    operation: list[int], left: list[int], right: list[int], roots: Sequence[int]
-) -> list[int]:
+def live_nodes(operation: list[int], left: list[int], right: list[int], roots: Sequence[int]) -> list[int]:
     """Ancestors of the roots, roots included, in no particular order."""
     seen, stack = set(roots), list(set(roots))
     while stack:
@@ -138,9 +130,7 @@ def live_nodes(
     return list(seen)
 
 
-def _factor_products(
-    tape: Tape, operation: list[int], left: list[int], right: list[int], roots: list[int]
-) -> None:
+def _factor_products(tape: Tape, operation: list[int], left: list[int], right: list[int], roots: list[int]) -> None:
     """Rewrite a b + a c as a (b + c) in place where no other node needs the products."""
     live = sorted(live_nodes(operation, left, right, roots))
     uses = [0] * len(operation)
@@ -204,10 +194,7 @@ def _stages(
             return tuple(stages)
         ready = sorted(goals)
         angles_left.difference_update(goals)
-        done.update(
-            node for node in live
-            if operation[node] in (t.SIN, t.COS) and left[node] in goals
-        )
+        done.update(node for node in live if operation[node] in (t.SIN, t.COS) and left[node] in goals)
 
 
 def _angles_above(operation: list[int], left: list[int], right: list[int], angle: int) -> set[int]:

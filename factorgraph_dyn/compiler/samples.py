@@ -19,7 +19,10 @@ from factorgraph_dyn.errors import CompileError
 _CANCELLED = 1e-10  # of its terms; no sum that is not zero is that small in every random state
 _MERGE_TOLERANCE = 1e-6
 _FUNCTIONS: dict[int, Callable[[Any], Any]] = {
-    t.RECIPROCAL: np.reciprocal, t.SIN: np.sin, t.COS: np.cos, t.SIGN: np.sign,
+    t.RECIPROCAL: np.reciprocal,
+    t.SIN: np.sin,
+    t.COS: np.cos,
+    t.SIGN: np.sign,
 }
 
 
@@ -86,13 +89,9 @@ class SampledTape:
                 scale = np.where(adding, np.abs(a) + np.abs(b), np.abs(a * b))
                 wrong = np.abs(value - found) > _MERGE_TOLERANCE * scale
             if (wrong.mean(axis=1) > 0.5).any():
-                raise CompileError(
-                    "Two different values have one residue; compile again with another seed."
-                )
+                raise CompileError("Two different values have one residue; compile again with another seed.")
 
 
-def _signed_rows(
-    table: npt.NDArray[np.float64], refs: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
+def _signed_rows(table: npt.NDArray[np.float64], refs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     rows: npt.NDArray[np.float64] = np.sign(refs)[:, None] * table[np.abs(refs)]
     return rows

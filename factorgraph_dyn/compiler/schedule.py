@@ -13,8 +13,11 @@ from factorgraph_dyn.compiler import tape as t
 
 
 def depth_first_order(
-    operation: Sequence[int], left: Sequence[int], right: Sequence[int],
-    targets: Sequence[int], done: set[int],
+    operation: Sequence[int],
+    left: Sequence[int],
+    right: Sequence[int],
+    targets: Sequence[int],
+    done: set[int],
 ) -> list[int]:
     """Nodes that the targets need and that are not done, operands first.
 
@@ -29,8 +32,12 @@ def depth_first_order(
 
 
 def _operands_first(
-    operation: Sequence[int], left: Sequence[int], right: Sequence[int],
-    targets: Sequence[int], done: set[int], need: dict[int, int],
+    operation: Sequence[int],
+    left: Sequence[int],
+    right: Sequence[int],
+    targets: Sequence[int],
+    done: set[int],
+    need: dict[int, int],
 ) -> list[int]:
     seen = set(done)
     order: list[int] = []

@@ -98,9 +98,7 @@ class Symbol:
         return Symbol(self.tape, self.tape.sign(self.ref))
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(
-            "A traced value has no truth value: the computation may not branch on the state."
-        )
+        raise TypeError("A traced value has no truth value: the computation may not branch on the state.")
 
     def __eq__(self, other: object) -> bool:
         """Whether both are the same function of the inputs."""

@@ -70,9 +70,7 @@ class Tape:
 
     # Leaves
 
-    def input(
-        self, name: str, samples: Iterable[float] | None = None, residue: int | None = None
-    ) -> int:
+    def input(self, name: str, samples: Iterable[float] | None = None, residue: int | None = None) -> int:
         """Reference to a new input.
 
         Args:
@@ -89,17 +87,15 @@ class Tape:
         self.input_samples[node] = np.array(list(samples), dtype=float)
         return node
 
-    def unit_inputs(
-        self, names: Sequence[str], samples: Sequence[Iterable[float]] | None = None
-    ) -> list[int]:
+    def unit_inputs(self, names: Sequence[str], samples: Sequence[Iterable[float]] | None = None) -> list[int]:
         """References to new inputs whose squares sum to one, such as a quaternion's."""
         residues = field.sphere_point([self.random.randrange(PRIME) for _ in names[1:]])
         if samples is None:
-            draws = np.array([[self.random.gauss(0, 1) for _ in names]
-                              for _ in range(self.sample_count)])
+            draws = np.array([[self.random.gauss(0, 1) for _ in names] for _ in range(self.sample_count)])
             samples = list((draws / np.linalg.norm(draws, axis=1, keepdims=True)).T)
-        return [self.input(name, values, residue)
-                for name, values, residue in zip(names, samples, residues, strict=True)]
+        return [
+            self.input(name, values, residue) for name, values, residue in zip(names, samples, residues, strict=True)
+        ]
 
     def constant(self, value: float, residue: int | None = None) -> int:
         """Reference to a number.
@@ -148,9 +144,7 @@ class Tape:
         if not b:
             return a
         residues = self.residue
-        residue = (residues[a] if a > 0 else -residues[-a]) + (
-            residues[b] if b > 0 else -residues[-b]
-        )
+        residue = (residues[a] if a > 0 else -residues[-a]) + (residues[b] if b > 0 else -residues[-b])
         residue %= PRIME
         known = self._known.get(residue)
         if known is not None:
@@ -168,7 +162,8 @@ class Tape:
         return -self._append(ADD, -a, -b, PRIME - residue)
 
     def _add_constants(self, a: int, b: int, residue: int) -> int:
-        first, second = self.constant_value(a), self.constant_value(b)
+        first = self.constants[abs(a)] * (1 if a > 0 else -1)
+        second = self.constants[abs(b)] * (1 if b > 0 else -1)
         total = first + second
         if abs(total) <= _CANCELLED * (abs(first) + abs(second)):
             return ZERO
@@ -218,9 +213,7 @@ class Tape:
     def reciprocal(self, a: int) -> int:
         """Reference to 1 / a."""
         if a == ZERO:
-            raise CompileError(
-                "The traced computation divides by zero: a denominator is zero in every state."
-            )
+            raise CompileError("The traced computation divides by zero: a denominator is zero in every state.")
         if a < 0:
             return -self.reciprocal(-a)
         residue = field.inverse(self.residue[a])

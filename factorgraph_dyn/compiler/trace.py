@@ -17,7 +17,7 @@ The work runs once a mechanism, problem and ordering.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,13 @@ from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape import ZERO, Tape
 from factorgraph_dyn.equations import (
-    Factor, Known, LinearGraph, State, Variable, dynamics_graph, evaluate_state,
+    Factor,
+    Known,
+    LinearGraph,
+    State,
+    Variable,
+    dynamics_graph,
+    evaluate_state,
 )
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.errors import CompileError
@@ -93,16 +99,13 @@ class _Tracer:
 
     def run(self, ordering: OrderingLike) -> Traced:
         state = evaluate_state(self.mechanism, self.values["q"], self.values["v"])
-        known = Known(self.values["a"], self.values["tau"], self.problem.known_a,
-                      self.problem.known_tau)
+        known = Known(self.values["a"], self.values["tau"], self.problem.known_a, self.problem.known_tau)
         graph = dynamics_graph(state, known)
         columns = self._columns(graph)
         chosen, order = self._order(graph, ordering)
         unknowns = [Unknown(str(variable), columns[variable]) for variable in order]
-        eliminated = Elimination(self.tape, self.samples, self._rows(graph, columns), unknowns,
-                                 _SPECIAL).run()
-        outputs = [self._output(name, state, graph, columns, eliminated)
-                   for name in self.problem.outputs]
+        eliminated = Elimination(self.tape, self.samples, self._rows(graph, columns), unknowns, _SPECIAL).run()
+        outputs = [self._output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
         program = programs.build(self.tape, self.input_refs, flat, _distinct(eliminated.guards))
@@ -111,8 +114,7 @@ class _Tracer:
         return Traced(program, inputs, shapes, chosen, eliminated.redundant)
 
     def _columns(self, graph: LinearGraph) -> dict[Variable, tuple[int, ...]]:
-        return {variable: tuple(range(part.start, part.stop))
-                for variable, part in graph.column_slices.items()}
+        return {variable: tuple(range(part.start, part.stop)) for variable, part in graph.column_slices.items()}
 
     def _order(self, graph: LinearGraph, ordering: OrderingLike) -> tuple[Ordering, list[Variable]]:
         """The ordering and its variables; those that stay as parameters are left out."""
@@ -138,9 +140,14 @@ class _Tracer:
 
     # Outputs
 
-    def _output(self, name: str, state: State, graph: LinearGraph,
-                columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated
-                ) -> npt.NDArray[np.int64]:
+    def _output(
+        self,
+        name: str,
+        state: State,
+        graph: LinearGraph,
+        columns: dict[Variable, tuple[int, ...]],
+        eliminated: Eliminated,
+    ) -> npt.NDArray[np.int64]:
         """References of one result."""
         kept = self.problem.kept
         if kept is not None:
@@ -153,12 +160,11 @@ class _Tracer:
         if kind == "A" and owner == self.mechanism.base:
             return references(self.tape, base_acceleration(self.mechanism))
         variable = graph.by_name[name]
-        return np.array([self._constant_term(column, name, eliminated)
-                         for column in columns[variable]], dtype=np.int64)
+        return np.array([self._constant_term(column, name, eliminated) for column in columns[variable]], dtype=np.int64)
 
-    def _joint_vector(self, name: str, graph: LinearGraph,
-                      columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated
-                      ) -> npt.NDArray[np.int64]:
+    def _joint_vector(
+        self, name: str, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated
+    ) -> npt.NDArray[np.int64]:
         mechanism = self.mechanism
         refs = references(self.tape, self.values[name])
         mask = self.problem.known_a if name == "a" else self.problem.known_tau
@@ -178,19 +184,26 @@ class _Tracer:
             raise CompileError(
                 f"{name} is not determined: the equations leave it free (a mechanism with more "
                 "constraints or motors than freedoms shares them in many ways). Ask for outputs "
-                "that are determined, or give more values.", variable=name,
+                "that are determined, or give more values.",
+                variable=name,
             )
         return terms.get(UNIT, ZERO)
 
-    def _responses(self, name: str, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]],
-                   eliminated: Eliminated, kept: str) -> npt.NDArray[np.int64]:
+    def _responses(
+        self, name: str, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated, kept: str
+    ) -> npt.NDArray[np.int64]:
         """Matrix of the responses of a or tau to units of the kept variables."""
         mechanism = self.mechanism
-        causes = [column for joint in mechanism.movable_joints
-                  for variable in [graph.by_name.get(f"{kept}[{joint.name}]")] if variable
-                  for column in columns[variable]]
-        effects = [column for joint in mechanism.movable_joints
-                   for column in columns[graph.by_name[f"{name}[{joint.name}]"]]]
+        causes = [
+            column
+            for joint in mechanism.movable_joints
+            for variable in [graph.by_name.get(f"{kept}[{joint.name}]")]
+            if variable
+            for column in columns[variable]
+        ]
+        effects = [
+            column for joint in mechanism.movable_joints for column in columns[graph.by_name[f"{name}[{joint.name}]"]]
+        ]
         matrix = np.zeros((len(effects), len(causes)), dtype=np.int64)
         for i, column in enumerate(effects):
             terms = eliminated.solution[column]
@@ -204,8 +217,7 @@ def _without(graph: LinearGraph, kept: str) -> LinearGraph:
     """The graph whose variables of one kind are not to be eliminated."""
     variables = tuple(variable for variable in graph.variables if variable.kind != kept)
     stripped = tuple(
-        Factor(factor.kind, factor.owner,
-               tuple(pair for pair in factor.blocks if pair[0].kind != kept), factor.rhs)
+        Factor(factor.kind, factor.owner, tuple(pair for pair in factor.blocks if pair[0].kind != kept), factor.rhs)
         for factor in graph.factors
     )
     return LinearGraph(variables, stripped, graph.known)
@@ -218,11 +230,13 @@ def _distinct(guards: Iterable[programs.Guard]) -> list[programs.Guard]:
 
 def tidied(mechanism: Mechanism) -> Mechanism:
     """The mechanism with the zeros and ones of its placements exact."""
-    joints = tuple(replace(joint, placement=tidy(np.asarray(joint.placement)))
-                   for joint in mechanism.joints)
+    joints = tuple(replace(joint, placement=tidy(np.asarray(joint.placement))) for joint in mechanism.joints)
     loops = tuple(
-        replace(loop, predecessor_placement=tidy(np.asarray(loop.predecessor_placement)),
-                successor_placement=tidy(np.asarray(loop.successor_placement)))
+        replace(
+            loop,
+            predecessor_placement=tidy(np.asarray(loop.predecessor_placement)),
+            successor_placement=tidy(np.asarray(loop.successor_placement)),
+        )
         for loop in mechanism.loops
     )
     return replace(mechanism, joints=joints, loops=loops)

@@ -1,0 +1,58 @@
+"""Programs without a mechanism, for tests of the back end."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from factorgraph_dyn.compiler import machine, program
+from factorgraph_dyn.compiler.gufunc import make_gufunc
+from factorgraph_dyn.compiler.llvm_driver import Operand
+from factorgraph_dyn.compiler.llvm_module import ENTRY_POINTS, emit_module
+from factorgraph_dyn.compiler.tape import Tape
+
+
+def widths():
+    """Vector widths that this machine can run."""
+    return [width for width in (2, 4, 8) if width <= machine.host().width]
+
+
+def gufunc_of(built, sizes, outputs, *, width=None, fma=None, segment=1200):
+    """The program as a gufunc, for inputs of the given sizes and one output."""
+    host = machine.host()
+    target = dataclasses.replace(
+        host, width=width or host.width, fma=host.fma if fma is None else fma
+    )
+    operands = [Operand((size,)) for size in sizes]
+    text = emit_module(built, operands, [Operand((outputs,))], target, segment=segment)
+    code = machine.load(machine.object_code(text, target), ENTRY_POINTS, target)
+    signature = ",".join(f"({size})" for size in sizes) + f"->({outputs})"
+    return make_gufunc(code.addresses["loop"], signature, len(sizes), 1, "test", "", code)
+
+
+def random_program(seed, inputs=7, steps=300, outputs=5, guards=False):
+    """A random straight-line program with every operation."""
+    rng = np.random.default_rng(seed)
+    tape = Tape(seed=seed)
+    leaves = [tape.input(f"x{k}") for k in range(inputs)]
+    refs = [*leaves, tape.constant(0.75), *(tape.sin(x) for x in leaves[:3])]
+    refs += [tape.cos(tape.add(leaves[0], tape.mul(tape.constant(2.0), leaves[1])))]
+    bounded = list(refs)
+    for _ in range(steps):
+        a, b = (int(rng.choice(refs[-25:])) for _ in range(2))
+        small = int(rng.choice(bounded))
+        operation = rng.integers(0, 10)
+        if operation < 4:
+            refs.append(tape.add(a, -b if operation % 2 else b))
+        elif operation < 8:
+            refs.append(tape.mul(small, a))
+        elif operation == 8:
+            square = tape.add(tape.mul(small, small), tape.constant(1.5))
+            refs.append(tape.mul(a, tape.reciprocal(square)))
+        else:
+            refs.append(tape.mul(tape.sign(small), a))
+        if not refs[-1]:
+            refs.pop()
+    watched = [program.Guard(leaves[0], 0.1, "first input")] if guards else []
+    return program.build(tape, leaves, [*refs[-outputs + 1 :], -refs[-outputs]], watched)

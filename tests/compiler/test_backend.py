@@ -1,0 +1,119 @@
+"""Vector code against an interpreter: every width, cut into pieces, any memory layout."""
+
+import numpy as np
+import pytest
+
+from factorgraph_dyn.compiler import program
+from factorgraph_dyn.compiler.interpret import Interpreter
+from factorgraph_dyn.compiler.tape import Tape
+from tests.compiler.backend import gufunc_of, random_program, widths
+
+AGREEMENT = 1e-11
+TWO_ULP = 2.0
+
+
+def interpreted(built, x):
+    return np.stack(Interpreter(built, list(np.moveaxis(x, -1, 0))).outputs(), axis=-1)
+
+
+def assert_close(found, expected):
+    scale = np.abs(expected).max(axis=0, keepdims=True) + 1e-300
+    assert (np.abs(found - expected) / scale).max() < AGREEMENT
+
+
+@pytest.mark.parametrize("width", widths())
+@pytest.mark.parametrize("segment", [17, 1200])
+def test_random_programs(width, segment):
+    for seed in range(3):
+        built = random_program(seed)
+        x = np.random.default_rng(seed).normal(size=(37, 7))
+        found = gufunc_of(built, [7], 5, width=width, segment=segment)(x)
+        assert_close(found, interpreted(built, x))
+
+
+def test_without_fused_multiply_add():
+    built = random_program(5)
+    x = np.random.default_rng(5).normal(size=(20, 7))
+    assert_close(gufunc_of(built, [7], 5, fma=False)(x), interpreted(built, x))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6, 7, 8, 13])
+def test_any_number_of_columns_and_rows(size):
+    tape = Tape()
+    leaves = [tape.input(f"x{k}") for k in range(size)]
+    built = program.build(tape, leaves, [-leaf for leaf in reversed(leaves)])
+    gufunc = gufunc_of(built, [size], size)
+    for rows in (0, 1, 7, 8, 9, 33):
+        x = np.random.default_rng(rows).normal(size=(rows, size))
+        np.testing.assert_array_equal(gufunc(x), -x[:, ::-1])
+
+
+def test_results_do_not_depend_on_place_or_layout():
+    built = random_program(2)
+    gufunc = gufunc_of(built, [7], 5)
+    x = np.random.default_rng(2).normal(size=(43, 7))
+    expected = gufunc(x)
+    for start in range(10):
+        np.testing.assert_array_equal(gufunc(x[start : start + 3]), expected[start : start + 3])
+    wide = np.zeros((43, 14))
+    wide[:, ::2] = x
+    np.testing.assert_array_equal(gufunc(wide[:, ::2]), expected)
+    np.testing.assert_array_equal(gufunc(np.asfortranarray(x)), expected)
+    np.testing.assert_array_equal(gufunc(x[::-1]), expected[::-1])
+    shifted = np.frombuffer(b"\0" + x.tobytes(), dtype=np.uint8)[1:].view(np.float64).reshape(43, 7)
+    np.testing.assert_array_equal(gufunc(shifted), expected)
+    out = np.zeros((5, 43)).T
+    assert gufunc(x, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(gufunc(x.astype(">f8")), expected)
+
+
+def test_a_guard_spoils_its_state_and_no_other():
+    built = random_program(3, guards=True)
+    gufunc = gufunc_of(built, [7], 5, segment=40)
+    x = np.random.default_rng(3).normal(size=(50, 7))
+    x[:, 0] = np.where(np.arange(50) % 11 == 4, 0.01, 1.0 + np.abs(x[:, 0]))
+    x[20, 0] = np.nan
+    bad = ~(np.abs(x[:, 0]) > 0.1)
+    found = gufunc(x)
+    assert np.isnan(found[bad]).all()
+    assert not np.isnan(found[~bad]).any()
+    assert_close(found[~bad], interpreted(built, x)[~bad])
+
+
+@pytest.fixture(scope="module")
+def sincos():
+    tape = Tape()
+    x = tape.input("x")
+    return gufunc_of(program.build(tape, [x], [tape.sin(x), tape.cos(x)]), [1], 2)
+
+
+def ulp_error(found, x):
+    exact = np.stack([np.sin(np.longdouble(x)), np.cos(np.longdouble(x))], axis=-1)
+    return np.abs((found - exact) / np.spacing(np.abs(exact.astype(np.float64)))).max()
+
+
+has_long_double = np.finfo(np.longdouble).nmant > 60
+
+
+@pytest.mark.skipif(not has_long_double, reason="needs a reference of more than 53 bits")
+def test_sine_and_cosine_are_within_two_ulp(sincos):
+    rng = np.random.default_rng(0)
+    quarters = np.arange(-6400, 6400) * (np.pi / 2)
+    points = [
+        rng.uniform(-1e4, 1e4, 200_000), rng.uniform(-4, 4, 100_000), rng.normal(0, 1e-3, 10_000),
+        quarters, np.nextafter(quarters, 1e9), 10.0 ** rng.uniform(-300, 4, 10_000),
+        rng.uniform(-1, 1, 50_000) * 2.0**30, 10.0 ** rng.uniform(9, 300, 50_000),
+        -(2.0 ** rng.integers(29, 1023, 2_000).astype(float)), [6381956970095103 * 2.0**797],
+    ]
+    for x in points:
+        x = np.asarray(x)
+        assert ulp_error(sincos(x[:, None]), x) <= TWO_ULP
+
+
+def test_sine_and_cosine_of_what_is_no_angle(sincos):
+    found = sincos(np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1e22, 5e-324])[:, None])
+    assert np.isnan(found[:3]).all()
+    np.testing.assert_array_equal(found[3:5], [[0.0, 1.0], [-0.0, 1.0]])
+    np.testing.assert_allclose(found[5], [-0.8522008497671888, 0.5232147853951389], rtol=1e-15)
+    np.testing.assert_array_equal(found[6], [5e-324, 1.0])
