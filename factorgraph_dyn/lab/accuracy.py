@@ -1,0 +1,65 @@
+"""How exact an ordering's kernel is, over thousands of states.
+
+Takes a program; gives its largest relative error,
+
+    max over states of  max |x - x_reference| / max |x_reference|
+
+where the reference is the classical ordering's program in extended precision. Where the machine has none, the
+reference is that program in double precision, which bounds errors from below only by its own.
+
+The work runs once an ordering: tens of milliseconds for 4096 states.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from factorgraph_dyn.compiler.interpret import Interpreter
+from factorgraph_dyn.compiler.problem import Problem
+from factorgraph_dyn.compiler.program import Program
+from factorgraph_dyn.compiler.trace import trace
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.spatial import Floats
+
+STATES = 4096
+CLOSED_STATES = 128  # states of closed mechanisms are solved for one by one
+FLOOR = 2.2e-16  # nobody has to be better than rounding
+
+
+class AccuracyCheck:
+    """The states and the reference that programs of one problem are measured against."""
+
+    def __init__(self, mechanism: Mechanism, problem: Problem, *, states: int = STATES, seed: int = 1) -> None:
+        count = min(states, CLOSED_STATES) if mechanism.is_closed_kind else states
+        rng = np.random.default_rng(seed)
+        drawn = [mechanism.random_state(rng) for _ in range(count)]
+        values: dict[str, Floats] = {
+            "q": np.array([q for q, _ in drawn]).reshape(count, mechanism.nq),
+            "v": np.array([v for _, v in drawn]).reshape(count, mechanism.nv),
+            "a": rng.normal(size=(count, mechanism.nv)),
+            "tau": rng.normal(size=(count, mechanism.nv)),
+        }
+        self.arguments = tuple(values[name] for name in problem.arguments)
+        self._inputs = [column for array in self.arguments for column in array.T]
+        reference = trace(mechanism, problem, problem.classical).program
+        self._reference = self._outputs(reference, np.longdouble)
+        self.classical = self.error(reference)
+
+    def error(self, program: Program) -> float:
+        """The largest relative error of a program; infinite where a state is rejected."""
+        found = self._outputs(program, np.float64)
+        scale = np.maximum(np.abs(self._reference).max(axis=0), np.finfo(np.float64).tiny)
+        errors = np.abs(found - self._reference).max(axis=0) / scale
+        return float(np.where(np.isfinite(errors), errors, np.inf).max(initial=0.0))
+
+    @property
+    def allowed(self) -> float:
+        """The error up to which an ordering counts as exact as the classical one: ten times its."""
+        return 10 * max(self.classical, FLOOR)
+
+    def _outputs(self, program: Program, precision: Any) -> Any:
+        inputs: Any = [column.astype(precision) for column in self._inputs]
+        outputs = Interpreter(program, inputs).outputs()
+        return np.array(outputs) if outputs else np.zeros((1, len(self.arguments[0])))

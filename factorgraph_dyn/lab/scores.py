@@ -1,0 +1,115 @@
+"""What a search wants to be small.
+
+Takes an ordering; gives a number, infinite where the ordering is refused. A threshold lets a score give up
+early on an ordering that cannot come below it.
+
+    operations   multiplications, additions and divisions of the kernel, from remembered steps
+    time         estimated instructions: fused pairs count once, a division as much as several
+    depth        levels of the clique tree, then block operations
+    blocks       operations of the block cost model
+
+The work runs thousands of times a search, about a millisecond each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+from factorgraph_dyn.compiler.eliminate import GOOD_QUALITY
+from factorgraph_dyn.compiler.problem import Problem
+from factorgraph_dyn.compiler.trace import trace
+from factorgraph_dyn.equations import LinearGraph
+from factorgraph_dyn.errors import CompileError, FactorGraphDynError
+from factorgraph_dyn.lab.block_cost import BlockModel
+from factorgraph_dyn.lab.problem_graph import problem_graph
+from factorgraph_dyn.lab.steps import Stepper
+from factorgraph_dyn.lab.tape_cost import TapeCost, TapeScorer
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.ordering import eliminate_structure
+
+OBJECTIVES = ("operations", "time", "depth", "blocks")
+STEADY = 0.02  # of its usual size, the smallest that a pivot may become in the sampled states
+SLACK = 1.15  # how far the values made may run ahead of the threshold before a score gives up
+PER_LEVEL = 1e12  # a level outweighs any number of operations
+
+
+class Score(Protocol):
+    """Gives what is to be small; may give infinity for anything above the threshold."""
+
+    graph: LinearGraph
+
+    def __call__(self, ordering: Sequence[str], threshold: float = math.inf) -> float:
+        """The score of an ordering."""
+
+
+class TapeScore:
+    """Operations or instructions of the kernel."""
+
+    def __init__(self, stepper: Stepper, objective: str) -> None:
+        self.graph = stepper.graph
+        self._scorer = TapeScorer(stepper)
+        self._instructions = objective == "time"
+        self._made_per_score = math.inf
+
+    def __call__(self, ordering: Sequence[str], threshold: float = math.inf) -> float:
+        """Operations or instructions of an ordering."""
+        limit = math.inf
+        if math.isfinite(threshold) and math.isfinite(self._made_per_score):
+            limit = SLACK * threshold * self._made_per_score
+        cost = self._scorer.cost(ordering, limit)
+        if cost is None or not is_safe(cost):
+            return math.inf
+        score = cost.instructions if self._instructions else float(cost.operations)
+        self._made_per_score = cost.made / score if score else math.inf
+        return score
+
+
+class TraceScore:
+    """Operations of the kernel, each ordering traced by itself: for problems with undetermined parts."""
+
+    def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
+        self.graph = problem_graph(mechanism, problem)
+        self._mechanism, self._problem = mechanism, problem
+
+    def __call__(self, ordering: Sequence[str], threshold: float = math.inf) -> float:
+        """Operations of an ordering."""
+        try:
+            return float(trace(self._mechanism, self._problem, tuple(ordering)).program.operations.total)
+        except FactorGraphDynError:
+            return math.inf
+
+
+class StructureScore:
+    """Levels of the clique tree, or operations of the block model."""
+
+    def __init__(self, graph: LinearGraph, objective: str) -> None:
+        self.graph = graph
+        self._model = BlockModel(graph)
+        self._by_depth = objective == "depth"
+
+    def __call__(self, ordering: Sequence[str], threshold: float = math.inf) -> float:
+        """The score of an ordering."""
+        operations = self._model.cost(ordering)
+        if operations is None:
+            return math.inf
+        if not self._by_depth:
+            return float(operations)
+        structure = eliminate_structure(self.graph, [self.graph.by_name[name] for name in ordering])
+        return PER_LEVEL * structure.depth + operations
+
+
+def is_safe(cost: TapeCost) -> bool:
+    """Whether no pivot comes near zero in the sampled states."""
+    return cost.steady >= STEADY and cost.quality >= GOOD_QUALITY
+
+
+def make_score(mechanism: Mechanism, problem: Problem, objective: str) -> Score:
+    """The score of an objective."""
+    if objective in ("depth", "blocks"):
+        return StructureScore(problem_graph(mechanism, problem), objective)
+    try:
+        return TapeScore(Stepper(mechanism, problem), objective)
+    except CompileError:
+        return TraceScore(mechanism, problem)

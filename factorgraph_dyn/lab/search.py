@@ -1,0 +1,309 @@
+"""The search for a better ordering, that is, for a better algorithm.
+
+Takes a mechanism, a problem and an objective; gives the best ordering found, checked on the real compiler.
+
+    starts     classical, general and dissected orderings; the exact block optimum of small graphs; a results
+               file's best ones
+    rounds     every lane runs one task: first a beam of insertions, then annealing that cools and reheats
+    judging    the best ones are compiled for real and must be nearly as exact as the classical ordering;
+               with objective "time" they are also timed
+
+Lanes are run by an executor, wait for each other after each round, and exchange their best. The result
+depends on the seed, the lanes and the number of rounds, never on which worker was faster.
+
+The work runs once a mechanism and problem, for as long as the budget says.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from time import monotonic
+
+from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
+from factorgraph_dyn.lab import tasks
+from factorgraph_dyn.lab.anneal import Elites, Found, Names
+from factorgraph_dyn.lab.dissection import dissection
+from factorgraph_dyn.lab.exact import ExactResult, exact_ordering
+from factorgraph_dyn.lab.judge import Judge
+from factorgraph_dyn.lab.processes import ProcessExecutor
+from factorgraph_dyn.lab.progress import Progress
+from factorgraph_dyn.lab.results import SearchResult
+from factorgraph_dyn.lab.scores import OBJECTIVES, Score
+from factorgraph_dyn.lab.tasks import Asked, Task
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.ordering import ORDERING_NAMES, choose_ordering, saved
+
+ROUND = 250  # evaluations of a lane in one round
+CYCLE = (0.02, 0.008, 0.003, 0.0012)  # temperatures at which the rounds of a cycle start
+COOLING = 0.3  # from the start of a round to its end
+BEAM_WIDTH = 2
+EXACT_SHARE = 0.1  # of the budget, for the block optimum
+SETS_PER_SECOND = 10_000  # that the exact search is sure to manage
+JUDGING_SHARE = 0.08  # of the budget, kept for compiling the best ones
+
+
+def search_orderings(
+    mechanism: Mechanism,
+    problem: str = "forward",
+    *,
+    budget: float = 60.0,
+    objective: str = "operations",
+    executor: Executor | None = None,
+    seed: int = 0,
+    known_accelerations: Sequence[str] = (),
+    actuated: Iterable[str] | None = None,
+    lanes: int | None = None,
+    rounds: int | None = None,
+    results: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+    progress: bool | None = None,
+    save: bool = True,
+) -> SearchResult:
+    """The best ordering found for a problem; it can be passed as ``ordering=``.
+
+    Ctrl-C ends the search early and keeps the best so far.
+
+    Args:
+        mechanism: The mechanism.
+        problem: "forward", "inverse", "hybrid", "iwim", "inverse_mass_matrix" or "mass_matrix".
+        budget: Seconds.
+        objective: "operations" of the kernel, its "time", "depth" of the clique tree, or "blocks", the
+            operations of the block cost model, which is searched completely where the graph is small.
+        executor: Any ``concurrent.futures`` executor, such as a Dask client's ``get_executor()``; by default
+            one process a core.
+        seed: Same seed, lanes and rounds, same result.
+        known_accelerations: Of a hybrid problem, the joints whose acceleration is given.
+        actuated: Of inverse and iwim problems, the joints that have a motor.
+        lanes: Searches side by side; by default as many as the executor has workers.
+        rounds: Stop after this many rounds, however much of the budget is left.
+        results: A results file to go on from, and to keep up to date.
+        resume: Whether to go on from the results file, if it exists, or to start anew.
+        progress: Whether to show a progress bar; by default where there is a terminal.
+        save: Whether ``ordering="search"`` shall find the result.
+
+    Raises:
+        InputError: A budget, objective, problem or path that cannot be.
+        OrderingError: The results file is of another mechanism, problem or version.
+    """
+    _check(budget, objective, lanes, rounds)
+    asked = Asked(mechanism, problem, objective, tuple(known_accelerations),
+                  None if actuated is None else tuple(actuated))  # fmt: skip
+    path = None if results is None else Path(results)
+    search = _Search(asked, budget, seed, path)
+    if path is not None:
+        search.open(path, resume)
+    own = ProcessExecutor(os.cpu_count() or 1) if executor is None else None
+    try:
+        with Progress(progress, f"{problem} of {mechanism.name}", budget) as bar:
+            search.start()
+            if objective != "blocks" or not search.proved:
+                search.run(own or executor, lanes or _workers(own or executor), rounds, bar)
+            result = search.finish()
+    finally:
+        if own is not None:
+            own.stop()
+    if save:
+        saved.keep_best(result.saved())
+    return result
+
+
+class _Search:
+    """A search while it runs."""
+
+    def __init__(self, asked: Asked, budget: float, seed: int, path: Path | None) -> None:
+        self.asked, self.budget, self.seed, self.path = asked, budget, seed, path
+        self.began = monotonic()
+        self.problem = asked.make_problem()
+        self.elites = Elites()
+        self.named: dict[str, Names] = {}
+        self.block_optimum: ExactResult | None = None
+        self.history: list[tuple[float, int, float]] = []
+        self.evaluations = 0
+        self.interrupted = False
+        self._resumed: tuple[tuple[float, Names], ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        return monotonic() - self.began
+
+    @property
+    def proved(self) -> bool:
+        """Whether nothing can be better."""
+        return (
+            self.asked.objective == "blocks"
+            and self.block_optimum is not None
+            and self.block_optimum.proved
+        )
+
+    def open(self, path: Path, resume: bool) -> None:
+        """Read the results file where there is one, and make sure that it can be written."""
+        if path.exists() and resume:
+            known = saved.read(path)
+            mechanism = self.asked.mechanism
+            saved.check_mechanism(known, mechanism.fingerprint, mechanism.name, path)
+            if (known.problem, known.objective) != (self.asked.problem, self.asked.objective):
+                raise OrderingError(
+                    f"The results file {str(path)!r} is for problem {known.problem!r} and objective "
+                    f"{known.objective!r}; asked for are {self.asked.problem!r} and "
+                    f"{self.asked.objective!r}. Name another file, or pass resume=False."
+                )
+            self._resumed = ((known.score, known.variables), *known.elites)
+        elif path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise InputError(
+                f"The results file {str(path)!r} cannot be written. Choose a path in a folder that exists "
+                "and is yours."
+            )
+
+    def start(self) -> None:
+        """Score what is known already."""
+        score, _ = tasks.score_of(self.asked)
+        for name in ORDERING_NAMES:
+            try:
+                self.named[name] = choose_ordering(self.asked.mechanism, score.graph, name).variables
+            except FactorGraphDynError:
+                continue
+        candidates = list(self.named.values())
+        candidates.append(dissection(self.asked.mechanism, score.graph))
+        candidates += [names for _, names in self._resumed if set(names) == set(score.graph.by_name)]
+        self._find_block_optimum(score)
+        if self.block_optimum is not None:
+            candidates.append(self.block_optimum.variables)
+        best = math.inf
+        for names in dict.fromkeys(candidates):
+            # A start that is far from the best is of no use, so scoring it to the end is not either.
+            value = score(names, 3 * best)
+            self.elites.offer(value, names)
+            self.evaluations += 1
+            best = min(best, value)
+        if not self.elites.sorted():
+            raise OrderingError(
+                f"None of the named orderings can be compiled for the {self.asked.problem!r} problem of "
+                f"{self.asked.mechanism.name!r}, so that a search has nowhere to start. Try "
+                "fgd.diagnose(mechanism, q), or objective='blocks'."
+            )
+        self._note()
+
+    def _find_block_optimum(self, score: Score) -> None:
+        count = len(score.graph.variables)
+        share = self.budget * (0.9 if self.asked.objective == "blocks" else EXACT_SHARE)
+        if 2**count <= SETS_PER_SECOND * share:
+            self.block_optimum = exact_ordering(score.graph, share)
+
+    def run(self, executor: Executor | None, lanes: int, rounds: int | None, bar: Progress) -> None:
+        """Run rounds until the budget is used up."""
+        stop_at = self.budget * (1 - JUDGING_SHARE)
+        places = [self.elites.sorted()[k % len(self.elites.sorted())][1] for k in range(lanes)]
+        number = 0
+        while self.seconds < stop_at and (rounds is None or number < rounds) and not self.interrupted:
+            left = stop_at - self.seconds
+            work = [self._task(number, lane, places[lane], left) for lane in range(lanes)]
+            found = self._gather(executor, work)
+            for lane, outcome in enumerate(found):
+                self.evaluations += outcome.evaluations
+                self.interrupted |= outcome.interrupted
+                for value, names in outcome.elites:
+                    self.elites.offer(value, names)
+                if outcome.elites:
+                    places[lane] = outcome.elites[0][1]
+            number += 1
+            self._exchange(places, number)
+            self._note()
+            bar.update(self.seconds, self.elites.sorted()[0][0], self.evaluations)
+
+    def _task(self, number: int, lane: int, place: Names, left: float) -> Task:
+        if number == 0 and lane == 0:
+            start = tuple(names for _, names in self.elites.sorted()[:BEAM_WIDTH])
+            return Task(self.asked, start, width=BEAM_WIDTH, seconds=left)
+        hot = CYCLE[(number + lane) % len(CYCLE)]
+        return Task(
+            self.asked,
+            (place,),
+            seed=hash((self.seed, number, lane)),
+            evaluations=ROUND,
+            hot=hot,
+            cold=COOLING * hot,
+            seconds=left,
+        )
+
+    def _gather(self, executor: Executor | None, work: list[Task]) -> list[Found]:
+        if executor is None:
+            return [tasks.run(task) for task in work]
+        futures = [executor.submit(tasks.run, task) for task in work]
+        try:
+            return [future.result() for future in futures]
+        except KeyboardInterrupt:
+            self.interrupted = True
+            for future in futures:
+                future.cancel()
+            return [f.result() for f in futures if f.done() and not f.cancelled() and not f.exception()]
+
+    def _exchange(self, places: list[Names], number: int) -> None:
+        """At the end of a cycle, every second lane goes on from the best of all."""
+        if number % len(CYCLE) == 0:
+            best = self.elites.sorted()
+            for lane in range(0, len(places), 2):
+                places[lane] = best[(lane // 2) % len(best)][1]
+
+    def _note(self) -> None:
+        """Remember how the best went down, and write it to the results file."""
+        best = self.elites.sorted()[0]
+        if self.history and self.history[-1][2] <= best[0]:
+            return
+        self.history.append((round(self.seconds, 3), self.evaluations, best[0]))
+        if self.path is not None:
+            mechanism = self.asked.mechanism
+            saved.write(self.path, saved.SavedOrdering(
+                mechanism.name, mechanism.fingerprint, self.asked.problem, self.asked.objective, best[1],
+                best[0], {"evaluations": self.evaluations, "seed": self.seed}, self.elites.sorted()))  # fmt: skip
+
+    def finish(self) -> SearchResult:
+        """Judge the best ones and choose."""
+        judge = Judge(self.asked, self.problem, self.named)
+        verdict = judge.choose(self.elites.sorted())
+        result = SearchResult(
+            mechanism=self.asked.mechanism,
+            problem=self.asked.problem,
+            objective=self.asked.objective,
+            variables=verdict.variables,
+            score=verdict.score,
+            operations=verdict.operations,
+            error=verdict.error,
+            seconds_a_state=verdict.seconds_a_state,
+            baseline=verdict.baseline,
+            block_optimum=self.block_optimum,
+            proved=self.proved,
+            evaluations=self.evaluations,
+            seconds=self.seconds,
+            seed=self.seed,
+            interrupted=self.interrupted,
+            history=tuple(self.history),
+            elites=self.elites.sorted(),
+        )
+        if self.path is not None:
+            saved.write(self.path, result.saved())
+        return result
+
+
+def _workers(executor: Executor | None) -> int:
+    """How many tasks an executor can run at once, as far as it says."""
+    count = getattr(executor, "_max_workers", None)
+    if isinstance(count, int):
+        return count
+    client = getattr(executor, "_client", None)  # Dask's
+    if client is not None:
+        return max(1, sum(client.ncores().values()))
+    return os.cpu_count() or 1
+
+
+def _check(budget: float, objective: str, lanes: int | None, rounds: int | None) -> None:
+    if not (isinstance(budget, int | float) and math.isfinite(budget) and budget > 0):
+        raise InputError(f"budget is {budget!r}; it must be a number of seconds above zero.")
+    if objective not in OBJECTIVES:
+        raise InputError(f"There is no objective {objective!r}. Objectives: {', '.join(OBJECTIVES)}.")
+    for name, value in (("lanes", lanes), ("rounds", rounds)):
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise InputError(f"{name} is {value!r}; it must be a whole number, 1 or more.")

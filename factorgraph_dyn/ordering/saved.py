@@ -1,0 +1,188 @@
+"""Orderings that a search found, kept in files.
+
+A results file is JSON with the ordering, what it was found for and what it costs. It is written under a
+temporary name and moved into place, so that a reader sees all of it or the one before. The best ordering
+of every mechanism and problem is also kept in a folder of the user, where ``ordering="search"`` finds it;
+``FACTORGRAPH_DYN_ORDERINGS`` moves the folder.
+
+A problem is told by the names of its variables. The work runs once a search or a kernel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from factorgraph_dyn.errors import InputError, OrderingError
+
+FORMAT = "factorgraph_dyn ordering"
+VERSION = 1
+ENVIRONMENT_VARIABLE = "FACTORGRAPH_DYN_ORDERINGS"
+
+
+@dataclass(frozen=True)
+class SavedOrdering:
+    """An ordering in a file.
+
+    Attributes:
+        mechanism: Name of the mechanism.
+        fingerprint: The mechanism's.
+        problem: Name of the problem.
+        objective: What was made small.
+        variables: The ordering.
+        score: What it reached.
+        facts: Costs, accuracy, how it was found; for people.
+        elites: Score and ordering of other good ones, from which a search goes on.
+    """
+
+    mechanism: str
+    fingerprint: str
+    problem: str
+    objective: str
+    variables: tuple[str, ...]
+    score: float
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    elites: tuple[tuple[float, tuple[str, ...]], ...] = ()
+
+
+def write(path: Path, saved: SavedOrdering) -> None:
+    """Write a results file; one that was there stays whole until the new one is.
+
+    Raises:
+        InputError: The path cannot be written.
+    """
+    text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(saved)}, indent=1)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(
+            f"The results file {str(path)!r} cannot be written: {error.strerror}. Choose a path in a "
+            "folder that exists and is yours."
+        ) from error
+
+
+def read(path: Path) -> SavedOrdering:
+    """The ordering in a results file.
+
+    Raises:
+        OrderingError: There is no such file, or it is not a results file of this version.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OrderingError(f"The results file {str(path)!r} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise OrderingError(
+            f"{str(path)!r} is not a results file: its JSON is broken ({error}). Search again, or name "
+            "another file."
+        ) from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise OrderingError(f"{str(path)!r} is not a results file of search_orderings.")
+    if content.get("version") != VERSION:
+        raise OrderingError(
+            f"The results file {str(path)!r} has version {content.get('version')!r}; this package reads "
+            f"version {VERSION}. Search again, or keep it for the package that wrote it."
+        )
+    try:
+        return SavedOrdering(
+            str(content["mechanism"]),
+            str(content["fingerprint"]),
+            str(content["problem"]),
+            str(content["objective"]),
+            tuple(map(str, content["variables"])),
+            float(content["score"]),
+            dict(content["facts"]),
+            tuple((float(score), tuple(map(str, names))) for score, names in content["elites"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise OrderingError(
+            f"The results file {str(path)!r} lacks or garbles {error}. Search again, or name another file."
+        ) from error
+
+
+def check_mechanism(saved: SavedOrdering, fingerprint: str, mechanism: str, path: Path) -> None:
+    """Raise an OrderingError unless a results file was found for this mechanism."""
+    if saved.fingerprint != fingerprint:
+        raise OrderingError(
+            f"The results file {str(path)!r} is for mechanism {saved.mechanism!r} with fingerprint "
+            f"{saved.fingerprint[:12]}; this one is {mechanism!r} with {fingerprint[:12]}. Search again for "
+            "it, or pass the file's variables as ordering= if the names are the same."
+        )
+
+
+def folder() -> Path:
+    """Where the best orderings of this user are kept."""
+    chosen = os.environ.get(ENVIRONMENT_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA")
+        root = Path(base) if base else Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        root = Path.home() / "Library" / "Application Support"
+    else:
+        base = os.environ.get("XDG_DATA_HOME")
+        root = Path(base) if base else Path.home() / ".local" / "share"
+    return root / "factorgraph_dyn" / "orderings"
+
+
+def best_path(fingerprint: str, variables: Iterable[str]) -> Path:
+    """The file of the best ordering of a mechanism for the problem with these variables."""
+    names = "\n".join(sorted(variables))
+    problem = hashlib.sha256(names.encode()).hexdigest()
+    return folder() / f"{fingerprint[:32]}-{problem[:16]}.json"
+
+
+def best(fingerprint: str, mechanism: str, variables: Iterable[str]) -> SavedOrdering:
+    """The best ordering that this user's searches have found.
+
+    Raises:
+        OrderingError: None has been searched for.
+    """
+    path = best_path(fingerprint, variables)
+    if not path.exists():
+        raise OrderingError(
+            f"No search has been saved for mechanism {mechanism!r} and this problem. Run "
+            "fgd.search_orderings(mechanism, problem) or 'fgdyn search ROBOT' first, or choose another "
+            "ordering."
+        )
+    saved = read(path)
+    check_mechanism(saved, fingerprint, mechanism, path)
+    return saved
+
+
+def keep_best(saved: SavedOrdering) -> Path | None:
+    """Keep an ordering for ``ordering="search"`` unless a better one of the same objective is there.
+
+    Returns:
+        Its file, or None where the folder cannot be written or a better one stays.
+    """
+    path = best_path(saved.fingerprint, saved.variables)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        known = read(path) if path.exists() else None
+    except OSError:
+        return None
+    except OrderingError:
+        known = None  # broken or of another version: of no use to anybody
+    if known is not None and known.objective == saved.objective and known.score <= saved.score:
+        return None
+    try:
+        write(path, saved)
+    except InputError:
+        return None
+    return path
