@@ -45,19 +45,24 @@ def clear_curve(start: Point, end: Point, obstacles: Floats, clearance: float) -
     p, q = np.array(start), np.array(end)
     if len(obstacles):
         at_ends = (np.abs(obstacles - p).max(axis=1) < 1e-6) | (np.abs(obstacles - q).max(axis=1) < 1e-6)
-        obstacles = obstacles[~at_ends]
-    best, best_distance = None, -1.0
+        off_line = _distances(np.array([p, q]), obstacles)
+        obstacles = obstacles[~at_ends & (off_line < max(BOWS) + clearance)]
+        off_line = off_line[~at_ends & (off_line < max(BOWS) + clearance)]
+        if len(obstacles) and off_line.min() < clearance:
+            return _bent(p, q, obstacles, clearance)
+    return (start, end)
+
+
+def _bent(p: Floats, q: Floats, obstacles: Floats, clearance: float) -> Path:
+    best, best_distance = _arc(p, q, BOWS[0]), -1.0
     for bow in BOWS:
         curve = _arc(p, q, bow)
-        distance = _distance(curve, obstacles)
+        distance = float(_distances(curve, obstacles).min())
         if distance > best_distance + 1e-9:
             best, best_distance = curve, distance
         if distance >= clearance:
             break
-    assert best is not None
-    if best_distance >= clearance and np.allclose(best, _arc(p, q, 0.0)):
-        return (start, end)
-    return tuple((float(x), float(y)) for x, y in best)
+    return tuple((x, y) for x, y in best.tolist())
 
 
 def _arc(p: Floats, q: Floats, bow: float) -> Floats:
@@ -70,16 +75,14 @@ def _arc(p: Floats, q: Floats, bow: float) -> Floats:
     return np.asarray((1 - t) * p + t * q + height * bow / length * across, dtype=np.float64)
 
 
-def _distance(curve: Floats, obstacles: Floats) -> float:
-    """The smallest distance between a curve and the obstacles."""
-    if not len(obstacles):
-        return float("inf")
-    a, b = curve[:-1, None, :], curve[1:, None, :]
-    along = b - a
-    length = np.maximum((along**2).sum(axis=2), 1e-12)
+def _distances(curve: Floats, obstacles: Floats) -> Floats:
+    """The smallest distance of each obstacle from a curve, shape (n,)."""
+    a = curve[:-1, None, :]
+    along = curve[1:, None, :] - a
+    length = np.maximum((along * along).sum(axis=2), 1e-12)
     t = np.clip(((obstacles[None] - a) * along).sum(axis=2) / length, 0, 1)
     gap = a + t[..., None] * along - obstacles[None]
-    return float(np.sqrt((gap**2).sum(axis=2)).min())
+    return np.asarray(np.sqrt((gap * gap).sum(axis=2)).min(axis=0), dtype=np.float64)
 
 
 def shorten(path: Path, at_start: float, at_end: float) -> Path:

@@ -96,8 +96,6 @@ def report_data(
     chosen = _orderings(layout, orderings)
     arrows: dict[str, Any] = {}
     shown = [_ordering_data(layout, ordering, number, arrows) for ordering in chosen]
-    every = {(parent, child) for ordering in chosen for child, parents in _parents(layout, ordering) for parent in parents}
-    left, right, bottom, top = layout.dag_bounds(sorted(every))
     return {
         "mechanism": mechanism.name,
         "problem": problem,
@@ -130,7 +128,7 @@ def report_data(
             "graph": [_heading(heading) for heading in layout.headings],
             "dag": [_heading(heading) for heading in layout.unknown_headings],
         },
-        "bounds": {"graph": _bounds(layout.bounds), "dag": _bounds((left, right, bottom, top))},
+        "bounds": _bounds(layout.bounds),
         "arrows": arrows,
         "orderings": shown,
         "comparison": _comparison(mechanism, problem, chosen, given),
@@ -151,17 +149,14 @@ def _orderings(layout: Layout, wanted: Sequence[OrderingLike] | None) -> list[Or
     return found
 
 
-def _parents(layout: Layout, ordering: Ordering) -> list[tuple[str, tuple[str, ...]]]:
-    return [(step.variable, step.parents) for step in elimination_steps(layout.subject, ordering)]
-
-
 def _ordering_data(
     layout: Layout, ordering: Ordering, number: Mapping[str, int], arrows: dict[str, Any]
 ) -> dict[str, Any]:
     """Steps and cliques of an ordering; the paths of its arrows are added to ``arrows``."""
     subject = layout.subject
+    found = elimination_steps(subject, ordering)
     steps = []
-    for step in elimination_steps(subject, ordering):
+    for step in found:
         near = subject.neighbours[step.variable]
         child = number[step.variable]
         for parent in step.parents:
@@ -178,7 +173,7 @@ def _ordering_data(
                 "made": made,
             }
         )
-    structure = subject.structure(ordering)
+    pairs = [(parent, step.variable) for step in found for parent in step.parents]
     cliques = [
         {
             "frontals": [number[name] for name in clique.frontals],
@@ -194,9 +189,7 @@ def _ordering_data(
         "name": ordering.name,
         "steps": steps,
         "cliques": cliques,
-        "nonzeros": structure.nonzeros,
-        "fill": structure.fill,
-        "depth": structure.depth,
+        "bounds": _bounds(layout.dag_bounds(pairs)),
     }
 
 

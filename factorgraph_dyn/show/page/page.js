@@ -81,6 +81,21 @@ function fit(id) {
   svg.setAttribute("height", Math.round(zoom[id].box[3] * scale));
 }
 
+function reveal(id, x, y) {
+  // Scroll a view so that a place of the picture can be seen, but only if it cannot.
+  const holder = view(id);
+  const { box } = zoom[id];
+  const scale = currentScale(id);
+  const [left, top] = [(x - box[0]) * scale, (y - box[1]) * scale];
+  const margin = 30;
+  if (left < holder.scrollLeft + margin || left > holder.scrollLeft + holder.clientWidth - margin) {
+    holder.scrollLeft = left - holder.clientWidth / 2;
+  }
+  if (top < holder.scrollTop + margin || top > holder.scrollTop + holder.clientHeight - margin) {
+    holder.scrollTop = top - holder.clientHeight / 2;
+  }
+}
+
 // ---- shared shapes
 
 function drawNode(parent, node) {
@@ -120,7 +135,7 @@ function drawHeadings(parent, headings) {
     const up = heading.kind === "link" ? (lines.length - 1) / 2 : lines.length - 1;
     const style = `heading ${heading.kind === "link" ? "link" : "joint"}${heading.left ? " left" : ""}`;
     lines.forEach((line, index) => {
-      make(parent, "text", { class: style, x: heading.left ? x - 0.38 : x, y: y + 0.27 * (index - up) }, line);
+      make(parent, "text", { class: style, x: heading.left ? x - 0.38 : x, y: y + 0.225 * (index - up) }, line);
     });
     make(parent.lastChild, "title", {}, heading.text);
   }
@@ -144,7 +159,7 @@ function drawHead(parent, line, style) {
 const graph = {};
 
 function buildGraph() {
-  const svg = canvas("graph", data.bounds.graph);
+  const svg = canvas("graph", data.bounds);
   const lines = make(svg, "g");
   graph.made = make(svg, "g");
   drawHeadings(make(svg, "g"), data.headings.graph);
@@ -200,14 +215,13 @@ function updateGraph() {
 }
 
 const names = (indices) => indices.map((index) => data.nodes[index].name).join(", ");
-const labels = (indices) => indices.map((index) => data.nodes[index].label).join(" ");
 
 // ---- the Bayes net
 
 const dag = {};
 
 function buildDag() {
-  const svg = canvas("dag", data.bounds.dag);
+  const svg = canvas("dag", orderingNow().bounds);
   drawHeadings(make(svg, "g"), data.headings.dag);
   const arrows = make(svg, "g");
   dag.arrows = orderingNow().steps.map((step) => step.parents.map((parent) => {
@@ -301,16 +315,18 @@ function updateMatrix() {
     const words = make(svg, "text", { class: "column-name tick", transform: `translate(${at + wide / 2 + 0.14} -0.2) rotate(-90)` }, node.label);
     make(words, "title", {}, node.name);
   });
-  let nonzeros = 0;
   for (const row of rows) {
     for (const [held, style] of row.cells) {
       const wide = scaled(data.nodes[held].size);
       const cell = make(svg, "rect", { class: style, x: place.get(held) + 0.04, y: row.y + 0.04, width: wide - 0.08, height: scaled(row.size) - 0.08 });
       make(cell, "title", {}, `${row.full}, ${data.nodes[held].name}: ${row.size} × ${data.nodes[held].size}`);
-      nonzeros += row.size * data.nodes[held].size;
     }
   }
   make(svg, "rect", { class: "frame", x: 0, y: 0, width: x, height: y });
+  if (state.step) {
+    const variable = ordering.steps[state.step - 1].variable;
+    reveal("matrix", place.get(variable), rows[state.step - 1].y);
+  }
   note("matrix", `${state.step} rows of R, ${rows.length - state.step} equations left`);
 }
 
@@ -351,6 +367,7 @@ function buildTree() {
       make(group, "text", { x: clique.x, y: middle(clique) + 0.04 + 0.15 * (index - (clique.lines.length - 1) / 2) }, line);
     });
     make(group, "title", {}, names(clique.frontals));
+    group.middle = [clique.x, middle(clique)];
     return group;
   });
   note("tree", `${cliques.length} cliques in ${levels} parallel steps`);
@@ -362,6 +379,7 @@ function updateTree() {
   orderingNow().cliques.forEach((clique, index) => {
     tree.cliques[index].classList.toggle("waiting", !clique.frontals.some((held) => done.has(held)));
     tree.cliques[index].classList.toggle("now", clique.frontals.includes(now));
+    if (clique.frontals.includes(now)) reveal("tree", ...tree.cliques[index].middle);
   });
 }
 
@@ -429,6 +447,11 @@ function update() {
   for (const row of document.querySelectorAll("#comparison tbody tr")) row.classList.toggle("chosen", row.dataset.ordering === orderingNow().name);
   updateGraph();
   updateDag();
+  if (state.step) {
+    const at = data.nodes[steps[state.step - 1].variable].at;
+    reveal("graph", ...at);
+    reveal("dag", ...at);
+  }
   updateMatrix();
   updateTree();
   const place = new URLSearchParams({ ordering: orderingNow().name, step: state.step });
@@ -458,7 +481,7 @@ function pause() {
 function play() {
   if (state.timer !== null) { pause(); return; }
   if (state.step === orderingNow().steps.length) go(0);
-  byId("play").textContent = "⏸";
+  byId("play").textContent = "❚❚";
   byId("play").setAttribute("aria-label", "Pause");
   state.timer = setInterval(() => {
     go(state.step + 1);
