@@ -13,6 +13,7 @@ condition number of M, or where an error is not the package's own.
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import importlib.util
 import sys
 import time
@@ -28,14 +29,13 @@ from factorgraph_dyn.model.load import load
 from factorgraph_dyn.show.tables import print_rows
 
 PACKAGES = ("mujoco", "gymnasium", "dm_control", "gymnasium_robotics", "robosuite", "pybullet_data", "brax")
+ROBOT_DATA = "cmeel.prefix/share/example-robot-data"  # where that package keeps its files
 TOLERANCE = 1e-8  # relative, for well-conditioned mass matrices
 
 
 def main() -> int:
     """Run the validation; the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, help="where to look; default the installed packages")
     parser.add_argument("--states", type=int, default=20, help="random states for every model")
     parser.add_argument("--mutants", type=int, default=0, help="load this many damaged copies instead")
@@ -58,13 +58,12 @@ def package_folders() -> list[Path]:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin:
             found.append(Path(spec.origin).parent)
-    spec = importlib.util.find_spec("example_robot_data")
-    if spec is not None and spec.origin:
-        prefix = next(
-            (p for p in Path(spec.origin).parents if (p / "share/example-robot-data").is_dir()), None
-        )
-        if prefix is not None:
-            found.append(prefix / "share/example-robot-data")
+    try:
+        place = importlib.metadata.distribution("example-robot-data").locate_file(ROBOT_DATA)
+    except importlib.metadata.PackageNotFoundError:
+        return found
+    if Path(str(place)).is_dir():
+        found.append(Path(str(place)))
     return found
 
 
@@ -74,9 +73,7 @@ def model_files(folder: Path) -> list[Path]:
     return [
         path
         for path in sorted(folder.rglob("*"))
-        if path.suffix in roots
-        and path.is_file()
-        and any(root in path.read_bytes() for root in roots[path.suffix])
+        if path.suffix in roots and path.is_file() and any(root in path.read_bytes() for root in roots[path.suffix])
     ]
 
 
@@ -122,15 +119,12 @@ def summarise(rows: list[dict[str, Any]]) -> int:
         counts[row["status"]] = counts.get(row["status"], 0) + 1
     print(", ".join(f"{count} {status}" for status, count in sorted(counts.items())), f"of {len(rows)} files")
     for key in ("M", "M^-1", "inverse", "forward"):
-        values = [
-            (row[key], row["file"]) for row in rows if row.get(key) is not None and row[key] == row[key]
-        ]
+        values = [(row[key], row["file"]) for row in rows if row.get(key) is not None and row[key] == row[key]]
         if values:
             worst, file = max(values)
             over = sum(value > TOLERANCE for value, _ in values)
             print(
-                f"{key}: largest relative difference {worst:.2e} ({file}); "
-                f"{over} of {len(values)} above {TOLERANCE:g}"
+                f"{key}: largest relative difference {worst:.2e} ({file}); {over} of {len(values)} above {TOLERANCE:g}"
             )
     return int(any(status in counts for status in ("FOREIGN ERROR", "DIFFERS")))
 

@@ -1,6 +1,5 @@
 """Every model that installed packages ship loads, or is refused for a known reason, and agrees."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -20,8 +19,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.skipif(importlib.util.find_spec("example_robot_data") is None, reason="no example-robot-data")
 def test_there_are_models():
+    if "example-robot-data" not in {folder.name for folder in FOLDERS}:
+        pytest.skip("example-robot-data is not installed")
     assert len([path for _, path in FILES if path.suffix == ".urdf"]) >= 60
 
 
