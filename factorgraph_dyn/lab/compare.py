@@ -25,11 +25,14 @@ from factorgraph_dyn.ordering import (
 )
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
-from factorgraph_dyn.solve.inputs import forward_known, hybrid_known, inverse_known
+from factorgraph_dyn.solve.inputs import actuated_entries, forward_known, hybrid_known, inverse_known
+from factorgraph_dyn.solve.layers import FORCES
+from factorgraph_dyn.solve.loops import eliminated_graph
 from factorgraph_dyn.spatial import Floats
 
 PROBLEMS = ("forward", "inverse", "hybrid")
 REPEATS = 20
+SINGULAR = 1e-13  # singular values below this share of the largest are redundant loops
 MEASURING_TIME = 0.2  # s for each ordering, so that large mechanisms stay quick to compare
 
 
@@ -79,6 +82,8 @@ def sample_problem(mechanism: Mechanism, problem: str, seed: int) -> tuple[State
     if problem == "inverse":
         return state, inverse_known(mechanism, a, None)
     prescribed = np.arange(mechanism.nv) % 2 == 0
+    if mechanism.is_closed_kind:  # as many as there are freedoms
+        prescribed = actuated_entries(mechanism, None)
     return state, hybrid_known(mechanism, np.where(prescribed, a, np.nan), np.where(prescribed, np.nan, tau))
 
 
@@ -100,11 +105,12 @@ def _row(
 ) -> dict[str, Any]:
     name = wanted if isinstance(wanted, str) else getattr(wanted, "name", "custom")
     try:
-        ordering = choose_ordering(state.mechanism, graph, wanted)
+        ordering = choose_ordering(state.mechanism, eliminated_graph(state.mechanism, graph), wanted)
         solution = solve_dynamics(state, known, ordering=ordering)
     except FactorGraphDynError as error:
         return {"ordering": name, "note": str(error).split(". ")[0] + "."}
-    structure = eliminate_structure(graph, [graph.by_name[variable] for variable in ordering])
+    eliminated = eliminated_graph(state.mechanism, graph)
+    structure = eliminate_structure(eliminated, [graph.by_name[variable] for variable in ordering])
     values = np.concatenate([solution.values[variable] for variable in graph.variables])
     return {
         "ordering": ordering.name,
@@ -112,7 +118,7 @@ def _row(
         "fill": structure.fill,
         "clique": structure.largest_clique,
         "depth": structure.depth,
-        "time_us": 1e6 * elimination_time(graph, ordering, repeats),
+        "time_us": 1e6 * elimination_time(eliminated, ordering, repeats),
         "error": float(np.abs(values - exact).max() / np.abs(exact).max()),
         "note": "",
     }
@@ -126,6 +132,10 @@ def elimination_time(graph: LinearGraph, ordering: Ordering, repeats: int) -> fl
 
 def _dense_solution(graph: LinearGraph) -> Floats:
     A, b = graph.dense()
-    if A.shape[0] == A.shape[1]:
+    if A.shape[0] == A.shape[1] and np.linalg.cond(A) < 1 / SINGULAR:
         return np.asarray(np.linalg.solve(A, b), dtype=np.float64)
-    return np.linalg.lstsq(A, b, rcond=None)[0]
+    x, _, rank, _ = np.linalg.lstsq(A, b, rcond=SINGULAR)
+    # Loops leave internal forces free; among all answers take the one with forces of least norm.
+    free = np.linalg.svd(A)[2][rank:].T
+    forces = np.concatenate([np.full(v.size, v.kind in FORCES) for v in graph.variables])
+    return np.asarray(x - free @ np.linalg.lstsq(free[forces], x[forces], rcond=None)[0])

@@ -118,6 +118,13 @@ def solve_closed(
     )
 
 
+def eliminated_graph(mechanism: Mechanism, graph: LinearGraph) -> LinearGraph:
+    """The graph that is eliminated for a dynamics graph: itself for a tree, with ties for loops."""
+    if not mechanism.is_closed_kind:
+        return graph
+    return with_ties(graph, (), _tied(mechanism, graph), inertia_scale(mechanism))
+
+
 def inertia_scale(mechanism: Mechanism) -> float:
     """The largest entry of any link's inertia or joint's armature, kg or kg m^2; 1 where there is none."""
     sizes = [float(np.abs(link.spatial_inertia).max()) for link in mechanism.links]
