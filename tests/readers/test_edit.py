@@ -1,5 +1,8 @@
 """New mechanisms from old ones, the package's own files, and closures from YAML."""
 
+import sys
+import types
+
 import numpy as np
 import pytest
 
@@ -206,3 +209,21 @@ def test_bad_closures_are_refused(tmp_path, yaml, reason):
     with pytest.raises(fgd.ModelError, match=reason) as caught:
         fgd.load(tmp_path / "bar.yaml")
     assert "bar.yaml:" in str(caught.value)
+
+
+def test_robot_descriptions_by_name(tmp_path, monkeypatch):
+    path = tmp_path / "robot.urdf"
+    path.write_text("<robot name='described'><link name='a'/></robot>")
+    package, module = types.ModuleType("robot_descriptions"), types.ModuleType("robot_descriptions.x_description")
+    package.__path__ = []
+    module.URDF_PATH = str(path)
+    monkeypatch.setitem(sys.modules, "robot_descriptions", package)
+    monkeypatch.setitem(sys.modules, "robot_descriptions.x_description", module)
+    assert fgd.load("robot_descriptions:x_description").name == "described"
+    with pytest.raises(fgd.ModelError, match="has no robot 'gone'"):
+        fgd.load("robot_descriptions:gone")
+    with pytest.raises(fgd.ModelError, match="no robot description's name"):
+        fgd.load("robot_descriptions:os.path/../x")
+    monkeypatch.setitem(sys.modules, "robot_descriptions", None)
+    with pytest.raises(fgd.ModelError, match=r"pip install factorgraph_dyn\[descriptions\]"):
+        fgd.load("robot_descriptions:x_description")
