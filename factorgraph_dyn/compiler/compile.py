@@ -26,11 +26,12 @@ from factorgraph_dyn.compiler.kernel import Kernel, KernelPlan
 from factorgraph_dyn.compiler.llvm_driver import Operand
 from factorgraph_dyn.compiler.llvm_module import ENTRY_POINTS, emit_module
 from factorgraph_dyn.compiler.problem import Mask, Problem, make_problem
+from factorgraph_dyn.compiler.problem_graph import problem_graph
 from factorgraph_dyn.compiler.program import Operations
 from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.ordering import Ordering, OrderingLike
+from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
 
 _ROOMS = ("compiler", "equations", "model", "ordering")
 
@@ -43,6 +44,7 @@ def compile(
     known_accelerations: Sequence[str] | Mask = (),
     actuated: Iterable[str] | None = None,
     outputs: Sequence[str] | None = None,
+    external_wrenches: Sequence[str] = (),
 ) -> Kernel:
     """A kernel: machine code for one problem of one mechanism, called like a function.
 
@@ -57,13 +59,16 @@ def compile(
         actuated: For inverse and iwim, the joints that have a motor; by default every joint of a tree,
             and the joints marked actuated where there are loops or couplings.
         outputs: Results to give instead of the usual ones: any of a, tau, A[link], V[link], F[joint].
+        external_wrenches: Links on which a wrench acts from outside; the kernel takes one more argument
+            for each, [moment; force] in the link's frame.
 
     Raises:
         InputError: A problem, joint or output that there is not.
         OrderingError: An ordering that does not fit the problem.
         CompileError: An ordering without safe pivots, or an output that is not determined.
     """
-    asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs)
+    actuated = actuated if actuated is None or isinstance(actuated, str) else tuple(actuated)
+    asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs, external_wrenches)
     if not mechanism.nv:
         raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to compile.")
     wanted = _wanted_ordering(mechanism, asked, ordering)
@@ -77,17 +82,14 @@ def compile(
         entry = cache.Entry(_facts(traced), machine.object_code(text, host))
         code = machine.load(entry.code, ENTRY_POINTS, host)
         cache.write(name, entry)
-    remake = (
-        _again,
-        (
-            mechanism,
-            problem,
-            wanted,
-            asked.known_a if problem == "hybrid" else (),
-            None if actuated is None else tuple(actuated),
-            None if outputs is None else tuple(asked.outputs),
-        ),
-    )
+    words = {
+        "ordering": wanted,
+        "known_accelerations": asked.known_a if problem == "hybrid" else (),
+        "actuated": actuated,
+        "outputs": outputs,
+        "external_wrenches": external_wrenches,
+    }
+    remake = (_again, (mechanism, problem, words))
     facts = entry.facts
     plan = KernelPlan(
         mechanism,
@@ -103,18 +105,18 @@ def compile(
     return Kernel(plan, code)
 
 
-def _again(
-    mechanism: Mechanism, problem: str, ordering: OrderingLike, known: Any, actuated: Any, outputs: Any
-) -> Kernel:
-    return compile(mechanism, problem, ordering=ordering, known_accelerations=known, actuated=actuated, outputs=outputs)
+def _again(mechanism: Mechanism, problem: str, words: dict[str, Any]) -> Kernel:
+    return compile(mechanism, problem, **words)
 
 
 def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None) -> OrderingLike:
     if ordering is None:
         return problem.classical
+    if isinstance(ordering, str) and saved.is_saved(ordering):
+        return choose_ordering(mechanism, problem_graph(mechanism, problem), ordering)
     if isinstance(ordering, str | Ordering):
         return ordering
-    return tuple(str(variable) for variable in ordering)
+    return Ordering(str(getattr(ordering, "name", "custom")), tuple(str(variable) for variable in ordering))
 
 
 def _facts(traced: Traced) -> dict[str, Any]:

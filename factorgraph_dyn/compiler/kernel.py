@@ -89,7 +89,7 @@ class Kernel:
         self._code = code
         self.mechanism = plan.mechanism
         self.signature = _signature(plan)
-        name = f"{plan.problem.name}_{c_source.identifier(plan.mechanism.name)}"
+        name = self.__name__
         self.gufunc = make_gufunc(
             code.addresses["loop"],
             self.signature,
@@ -102,6 +102,11 @@ class Kernel:
         fast = make_fast_function(code.addresses["fastcall"], name, self.call, code)
         # A slot, so that calling the kernel calls the compiled function itself.
         object.__setattr__(self, "__call__", self.call if fast is None else fast)
+
+    @property
+    def __name__(self) -> str:
+        """Its name among functions, which libraries use to label their work."""
+        return f"{self.problem}_{c_source.identifier(self.mechanism.name)}"
 
     @property
     def ordering(self) -> Ordering:
@@ -161,9 +166,10 @@ class Kernel:
             return self.gufunc(*args) if out is None else self.gufunc(*args, out=out)
         arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs, strict=True)]
         try:
-            if threads != 1:
-                return self._spread(arrays, out, threads)
-            return self.gufunc(*arrays) if out is None else self.gufunc(*arrays, out=out)
+            with np.errstate(all="ignore"):  # nan is the answer where a guard fails, not an accident
+                if threads != 1:
+                    return self._spread(arrays, out, threads)
+                return self.gufunc(*arrays) if out is None else self.gufunc(*arrays, out=out)
         except (ValueError, TypeError) as error:
             shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(self.arguments, arrays, strict=True))
             raise InputError(
@@ -186,9 +192,8 @@ class Kernel:
             )
         if array.shape[-1:] != operand.shape:
             raise InputError(
-                f"{name} has shape {array.shape}; its last axis must have length "
-                f"{operand.shape[0]} for mechanism {self.mechanism.name!r}, in the order of its "
-                f"joints: {', '.join(self.mechanism.joint_names)}."
+                f"{name} has shape {array.shape}; its last axis must have length {operand.shape[0]} for "
+                f"mechanism {self.mechanism.name!r}, whose joints are {', '.join(self.mechanism.joint_names)}."
             )
         return array.astype(np.float64, copy=False)
 
@@ -205,7 +210,8 @@ class Kernel:
 
         def run(part: int) -> None:
             rows = slice(edges[part], edges[part + 1])
-            self.gufunc(*(array[rows] for array in wide), out=tuple(result[rows] for result in results))
+            with np.errstate(all="ignore"):
+                self.gufunc(*(array[rows] for array in wide), out=tuple(result[rows] for result in results))
 
         list(_pool(threads).map(run, range(len(edges) - 1)))
         return results[0] if len(results) == 1 else results
@@ -271,7 +277,9 @@ class Kernel:
     def _parameters(self) -> tuple[list[c_source.Parameter], list[c_source.Parameter]]:
         plan = self._plan
         inputs = [
-            c_source.Parameter(name, operand.size, _MEANINGS[name])
+            c_source.Parameter(
+                c_source.identifier(name), operand.size, _MEANINGS.get(name, f"{name}, moment and force")
+            )
             for name, operand in zip(self.arguments, plan.inputs, strict=True)
         ]
         outputs = []

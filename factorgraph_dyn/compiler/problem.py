@@ -34,6 +34,7 @@ _RESULTS = {
     "inverse_mass_matrix": ("a",),
     "mass_matrix": ("tau",),
 }
+_OF_THE_TREE = ("inverse_mass_matrix", "mass_matrix")
 _KEPT = {"iwim": "tau", "inverse_mass_matrix": "tau", "mass_matrix": "a"}
 
 
@@ -47,6 +48,7 @@ class Problem:
         outputs: Names of its results: a, tau, A[link], F[joint], V[link].
         known_a, known_tau: Which entries of a and tau are given, shape (nv,).
         kept: Kind of variable, a or tau, whose unit values are responded to; else None.
+        pushed: Links on which an external wrench acts, an argument each.
         tree_only: Whether loops and couplings are left out.
         classical: The ordering used where none is asked for.
     """
@@ -57,6 +59,7 @@ class Problem:
     known_a: Mask
     known_tau: Mask
     kept: str | None
+    pushed: tuple[str, ...]
     tree_only: bool
     classical: str
 
@@ -67,6 +70,7 @@ def make_problem(
     known_accelerations: Sequence[str] | Mask = (),
     actuated: Iterable[str] | None = None,
     outputs: Sequence[str] | None = None,
+    external_wrenches: Sequence[str] = (),
 ) -> Problem:
     """The problem that a user's words describe.
 
@@ -78,6 +82,7 @@ def make_problem(
         actuated: For inverse dynamics and iwim, joints that have a motor; by default every joint of
             a tree, and the joints marked actuated where there are loops or couplings.
         outputs: Results to give instead of the usual ones.
+        external_wrenches: Links on which an external wrench acts.
 
     Raises:
         InputError: A word that is not known.
@@ -95,19 +100,22 @@ def make_problem(
         "iwim": (nothing, ~motors),
     }.get(name, (nothing, nothing))
     kept = _KEPT.get(name)
-    classical = _CLASSICAL[name]
-    if (name in ("inverse", "hybrid") and not known_a.all()) or name == "hybrid":
-        classical = "aba"
-    return Problem(
-        name,
-        _ARGUMENTS.get(name, ("q",)),
-        _outputs(mechanism, name, outputs),
-        known_a,
-        known_tau,
-        kept,
-        name in ("inverse_mass_matrix", "mass_matrix"),
-        classical,
-    )
+    classical = "aba" if name == "inverse" and not known_a.all() else _CLASSICAL[name]
+    pushed = _pushed(mechanism, name, external_wrenches)
+    arguments = (*_ARGUMENTS.get(name, ("q",)), *(f"wrench[{link}]" for link in pushed))
+    shown = _outputs(mechanism, name, outputs)
+    return Problem(name, arguments, shown, known_a, known_tau, kept, pushed, name in _OF_THE_TREE, classical)
+
+
+def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[str, ...]:
+    names = (links,) if isinstance(links, str) else tuple(links)
+    for name in names:
+        mechanism.check_link(name)
+    if names and problem in _KEPT:
+        raise InputError(f"The result of problem {problem!r} does not depend on external wrenches.")
+    if len(set(names)) < len(names):
+        raise InputError(f"external_wrenches names a link twice: {', '.join(names)}.")
+    return names
 
 
 def _motors(mechanism: Mechanism, actuated: Iterable[str] | None) -> Mask:

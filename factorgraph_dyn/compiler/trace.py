@@ -88,7 +88,7 @@ class _Tracer:
         self.values: dict[str, SymbolArray] = {}
         self.input_refs: list[int] = []
         for name in problem.arguments:
-            size = mechanism.nq if name == "q" else mechanism.nv
+            size = {"q": mechanism.nq, "v": mechanism.nv, "a": mechanism.nv, "tau": mechanism.nv}.get(name, 6)
             drawn = states.get(name, [None] * size)
             refs = [self.tape.input(f"{name}[{k}]", drawn[k]) for k in range(size)]
             self.input_refs += refs
@@ -100,7 +100,8 @@ class _Tracer:
     def run(self, ordering: OrderingLike) -> Traced:
         state = evaluate_state(self.mechanism, self.values["q"], self.values["v"])
         known = Known(self.values["a"], self.values["tau"], self.problem.known_a, self.problem.known_tau)
-        graph = dynamics_graph(state, known)
+        wrenches = {link: self.values[f"wrench[{link}]"] for link in self.problem.pushed}
+        graph = dynamics_graph(state, known, wrenches)
         columns = self._columns(graph)
         chosen, order = self._order(graph, ordering)
         unknowns = [Unknown(str(variable), columns[variable]) for variable in order]

@@ -21,9 +21,7 @@ def widths():
 def gufunc_of(built, sizes, outputs, *, width=None, fma=None, segment=1200):
     """The program as a gufunc, for inputs of the given sizes and one output."""
     host = machine.host()
-    target = dataclasses.replace(
-        host, width=width or host.width, fma=host.fma if fma is None else fma
-    )
+    target = dataclasses.replace(host, width=width or host.width, fma=host.fma if fma is None else fma)
     operands = [Operand((size,)) for size in sizes]
     text = emit_module(built, operands, [Operand((outputs,))], target, segment=segment)
     code = machine.load(machine.object_code(text, target), ENTRY_POINTS, target)

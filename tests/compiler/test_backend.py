@@ -101,10 +101,16 @@ def test_sine_and_cosine_are_within_two_ulp(sincos):
     rng = np.random.default_rng(0)
     quarters = np.arange(-6400, 6400) * (np.pi / 2)
     points = [
-        rng.uniform(-1e4, 1e4, 200_000), rng.uniform(-4, 4, 100_000), rng.normal(0, 1e-3, 10_000),
-        quarters, np.nextafter(quarters, 1e9), 10.0 ** rng.uniform(-300, 4, 10_000),
-        rng.uniform(-1, 1, 50_000) * 2.0**30, 10.0 ** rng.uniform(9, 300, 50_000),
-        -(2.0 ** rng.integers(29, 1023, 2_000).astype(float)), [6381956970095103 * 2.0**797],
+        rng.uniform(-1e4, 1e4, 200_000),
+        rng.uniform(-4, 4, 100_000),
+        rng.normal(0, 1e-3, 10_000),
+        quarters,
+        np.nextafter(quarters, 1e9),
+        10.0 ** rng.uniform(-300, 4, 10_000),
+        rng.uniform(-1, 1, 50_000) * 2.0**30,
+        10.0 ** rng.uniform(9, 300, 50_000),
+        -(2.0 ** rng.integers(29, 1023, 2_000).astype(float)),
+        [6381956970095103 * 2.0**797],
     ]
     for x in points:
         x = np.asarray(x)

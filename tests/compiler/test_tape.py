@@ -113,9 +113,7 @@ def test_samples_follow_the_tape(tape, xyz):
     samples = SampledTape(tape)
     value = (x.sin() + 2 * y) / (1 + x * x) - y.sign()
     a, b = samples.values(x.ref), samples.values(y.ref)
-    np.testing.assert_allclose(
-        samples.values(value.ref), (np.sin(a) + 2 * b) / (1 + a * a) - np.sign(b), rtol=1e-12
-    )
+    np.testing.assert_allclose(samples.values(value.ref), (np.sin(a) + 2 * b) / (1 + a * a) - np.sign(b), rtol=1e-12)
 
 
 def test_zeros_hidden_by_rounding_are_found(tape, xyz):

@@ -1,0 +1,125 @@
+"""Compiled kernels on disk."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.compiler import cache, compile
+from factorgraph_dyn.compiler import compile as compile_function
+
+compile_module = sys.modules["factorgraph_dyn.compiler.compile"]
+
+
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(tmp_path / "kernels"))
+    return tmp_path / "kernels"
+
+
+@pytest.fixture
+def traces(monkeypatch):
+    """How often something was really compiled."""
+    calls = []
+    original = compile_module.trace
+
+    def counted(*args):
+        calls.append(args)
+        return original(*args)
+
+    monkeypatch.setattr(compile_module, "trace", counted)
+    return calls
+
+
+def answer(kernel):
+    x = np.linspace(0.1, 0.7, 3)
+    return kernel(x, x, x)
+
+
+def files(folder):
+    return sorted(folder.rglob("*.fgdk"))
+
+
+def test_a_second_compile_reads_the_first(own_folder, traces):
+    expected = answer(compile(fgd.robots.rrr(), "forward"))
+    assert len(traces) == len(files(own_folder)) == 1
+    kernel = compile(fgd.robots.rrr(), "forward")
+    assert len(traces) == 1
+    np.testing.assert_array_equal(answer(kernel), expected)
+    assert kernel.operations.total > 0
+    assert kernel.ordering.name == "aba"
+
+
+def test_what_is_compiled_is_what_was_asked(own_folder, traces):
+    from dataclasses import replace
+
+    mechanism = fgd.robots.rrr()
+    heavier = replace(mechanism, links=[replace(link, mass=link.mass * 2) for link in mechanism.links])
+    for robot, problem, words in (
+        (mechanism, "forward", {}),
+        (mechanism, "inverse", {}),
+        (heavier, "forward", {}),
+        (mechanism, "forward", {"ordering": "crba"}),
+        (mechanism, "forward", {"outputs": ["tau"]}),
+        (mechanism, "hybrid", {"known_accelerations": mechanism.joint_names[:1]}),
+        (replace(mechanism, gravity=(0, 0, -1.6)), "forward", {}),
+    ):
+        compile(robot, problem, **words)
+    assert len(traces) == len(files(own_folder)) == 7
+
+
+@pytest.mark.parametrize("damage", [b"", b"fgdk", None])
+def test_damaged_files_are_rebuilt(own_folder, traces, damage):
+    expected = answer(compile(fgd.robots.rrr(), "forward"))
+    (file,) = files(own_folder)
+    content = file.read_bytes()
+    middle = len(content) // 2
+    flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    file.write_bytes(flipped if damage is None else damage)
+    np.testing.assert_array_equal(answer(compile(fgd.robots.rrr(), "forward")), expected)
+    assert len(traces) == 2
+    assert file.read_bytes() == content
+    file.write_bytes(content[:-10])
+    np.testing.assert_array_equal(answer(compile(fgd.robots.rrr(), "forward")), expected)
+
+
+def test_no_cache(tmp_path, monkeypatch, traces):
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, "off")
+    assert cache.folder() is None
+    for _ in range(2):
+        compile(fgd.robots.rrr(), "inverse")
+    assert len(traces) == 2
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("not a folder")
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(in_the_way))
+    assert answer(compile(fgd.robots.rrr(), "inverse")).shape == (3,)
+
+
+def test_folder_follows_the_platform(monkeypatch, tmp_path):
+    monkeypatch.delenv(cache.ENVIRONMENT_VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert cache.folder() == tmp_path / "factorgraph_dyn"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert cache.folder().parts[-3:] == ("Library", "Caches", "factorgraph_dyn")
+
+
+def test_concurrent_processes(own_folder):
+    program = (
+        "import numpy as np, factorgraph_dyn as fgd\n"
+        "from factorgraph_dyn.compiler import compile\n"
+        "x = np.linspace(0.1, 0.7, 3)\n"
+        "print(compile(fgd.robots.rrr(), 'forward')(x, x, x).tobytes().hex())\n"
+    )
+    runs = [
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=dict(os.environ))
+        for _ in range(3)
+    ]
+    answers = {run.communicate(timeout=120)[0] for run in runs}
+    assert len(answers) == 1
+    assert len(files(own_folder)) == 1
+    assert not list(own_folder.rglob("*.part"))
+    assert bytes.fromhex(answers.pop().decode().strip()) == answer(compile_function(fgd.robots.rrr())).tobytes()

@@ -1,0 +1,220 @@
+"""Kernels as users call them."""
+
+import ctypes
+import gc
+import pickle
+import subprocess
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.compiler import compile, fastcall
+from tests.helpers import relative_error
+
+
+@pytest.fixture(scope="module")
+def mechanism():
+    return fgd.robots.rrr()
+
+
+@pytest.fixture(scope="module")
+def kernel(mechanism):
+    return compile(mechanism, "forward")
+
+
+@pytest.fixture
+def batch():
+    return tuple(np.random.default_rng(0).normal(size=(3, 11, 5, 3)))
+
+
+def test_batches_broadcast(kernel, batch):
+    q, v, tau = batch
+    full = kernel(q, v, tau)
+    assert full.shape == (11, 5, 3)
+    np.testing.assert_array_equal(kernel(q, v[0, 0], tau)[0], kernel(q[0], v[0, 0], tau[0]))
+    np.testing.assert_array_equal(kernel(q[:, :1], v, tau)[:, 0], full[:, 0])
+    assert kernel(q[:0], v[:0], tau[:0]).shape == (0, 5, 3)
+
+
+def test_one_state_equals_the_batch_bit_for_bit(kernel, batch):
+    q, v, tau = batch
+    full = kernel(q, v, tau)
+    for index in np.ndindex(11, 5):
+        np.testing.assert_array_equal(kernel(q[index], v[index], tau[index]), full[index])
+
+
+def test_what_the_fast_way_does_not_take(kernel, batch):
+    q, v, tau = (array[0, 0].copy() for array in batch)
+    expected = kernel(q, v, tau)
+    wide = np.zeros(6)
+    wide[::2] = q
+    for other in (q.tolist(), tuple(q), wide[::2], q.astype(">f8"), np.ma.masked_array(q), q[None][0]):
+        np.testing.assert_array_equal(kernel(other, v, tau), expected)
+    np.testing.assert_allclose(kernel(q.astype(np.float32), v, tau), expected, rtol=1e-4)
+    assert kernel([0, 1, 0], [0, 0, 0], [1, 0, 0]).dtype == np.float64
+    assert kernel(np.array([True, False, True]), v, tau).shape == (3,)
+
+
+def test_out_and_threads(kernel, batch):
+    q, v, tau = batch
+    expected = kernel(q, v, tau)
+    out = np.empty_like(expected)
+    assert kernel(q, v, tau, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    for threads in (2, 3, 100):
+        np.testing.assert_array_equal(kernel(q, v, tau, threads=threads), expected)
+        np.testing.assert_array_equal(kernel(q[:, :1], v[0, 0], tau, threads=threads), kernel(q[:, :1], v[0, 0], tau))
+    target = np.empty_like(expected)
+    assert kernel(q, v, tau, out=target, threads=2) is target
+    np.testing.assert_array_equal(target, expected)
+    q_copy = q.copy()
+    np.testing.assert_array_equal(kernel(q_copy, v, tau, out=q_copy), expected)
+
+
+def test_bad_arguments(kernel, batch):
+    q, v, tau = batch
+    for wrong, message in (
+        ((q, v), r"takes 3 arrays, \(q, v, tau\); 2 were given"),
+        ((q[..., :2], v, tau), r"q has shape \(11, 5, 2\); its last axis must have length 3"),
+        ((q, v, 1.0), "tau has shape"),
+        ((q, v, tau + 1j), "tau has type complex128"),
+        ((q, v, np.array(["a", "b", "c"])), "tau has type"),
+        ((q[:4], v, tau), "do not go together"),
+    ):
+        with pytest.raises(fgd.InputError, match=message):
+            kernel(*wrong)
+    with pytest.raises(fgd.InputError, match="do not go together"):
+        kernel(q, v, tau, out=np.empty((2, 2)))
+    with pytest.raises(fgd.InputError, match="threads is 0"):
+        kernel(q, v, tau, threads=0)
+
+
+def test_what_a_kernel_says_of_itself(kernel):
+    assert kernel.signature == "(3),(3),(3)->(3)"
+    assert kernel.ordering.name == "aba"
+    assert "forward of 'rrr'" in repr(kernel)
+    assert kernel.gufunc.nin == 3
+    assert kernel.outputs == ("a",)
+
+
+def test_pickling(kernel, batch):
+    q, v, tau = batch
+    again = pickle.loads(pickle.dumps(kernel))
+    np.testing.assert_array_equal(again(q, v, tau), kernel(q, v, tau))
+
+
+def test_states_that_are_not_numbers(kernel, batch):
+    q, v, tau = (array.copy() for array in batch)
+    assert kernel.check(q, v, tau) == ()
+    q[3, 2, 1] = np.nan
+    found = kernel(q, v, tau)
+    assert np.isnan(found[3, 2]).all()
+    assert np.isfinite(np.delete(found.reshape(-1, 3), 17, axis=0)).all()
+    messages = kernel.check(q, v, tau)
+    assert messages[0] == "q is not finite at states (3, 2)."
+    assert any("pivot of a[" in message for message in messages)
+    assert np.isnan(kernel(q[3, 2], v[3, 2], tau[3, 2])).all()
+
+
+def test_kernels_are_freed(mechanism):
+    kernel = compile(mechanism, "inverse")
+    function, gufunc = kernel.__call__, kernel.gufunc
+    x = np.ones(3)
+    expected = kernel(x, x, x)
+    alive = weakref.ref(kernel)
+    del kernel
+    gc.collect()
+    np.testing.assert_array_equal(function(x, x, x), expected)
+    np.testing.assert_array_equal(gufunc(x, x, x), expected)
+    del function
+    gc.collect()
+    assert alive() is None
+    np.testing.assert_array_equal(gufunc(x, x, x), expected)
+
+
+def test_without_the_fast_way(mechanism, batch, monkeypatch):
+    monkeypatch.setattr(fastcall, "layout_is_known", lambda: False)
+    kernel = compile(mechanism, "forward")
+    q, v, tau = (array[0, 0] for array in batch)
+    assert relative_error(kernel(q, v, tau), fgd.forward_dynamics(mechanism, q, v, tau).a) < 1e-12
+
+
+def test_many_threads_at_once(kernel, batch):
+    q, v, tau = batch
+    expected = kernel(q, v, tau)
+    failures = []
+
+    def work():
+        for _ in range(50):
+            if not np.array_equal(kernel(q, v, tau), expected):
+                failures.append(1)
+            if not np.array_equal(kernel(q[1, 1], v[1, 1], tau[1, 1]), expected[1, 1]):
+                failures.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures
+
+
+def test_dask(kernel, batch):
+    da = pytest.importorskip("dask.array")
+    arrays = [da.from_array(array, chunks=(4, 5, 3)) for array in batch]
+    expected = kernel(*batch)
+    blocks = da.map_blocks(kernel, *arrays, dtype=float)
+    lifted = da.apply_gufunc(kernel, kernel.signature, *arrays, output_dtypes=float)
+    for lazy in (blocks, lifted):
+        np.testing.assert_array_equal(lazy.compute(scheduler="threads"), expected)
+
+
+def test_xarray(kernel, batch):
+    xr = pytest.importorskip("xarray")
+    arrays = [xr.DataArray(array, dims=("time", "run", "joint")) for array in batch]
+    found = xr.apply_ufunc(kernel, *arrays, input_core_dims=[["joint"]] * 3, output_core_dims=[["joint"]])
+    assert found.dims == ("time", "run", "joint")
+    np.testing.assert_array_equal(found.values, kernel(*batch))
+
+
+@pytest.fixture
+def c_compiler():
+    import shutil
+
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    return compiler
+
+
+@pytest.mark.parametrize("problem", ["forward", "hybrid", "mass_matrix"])
+def test_c_source(problem, c_compiler, tmp_path):
+    mechanism = fgd.robots.puma560()
+    words = {"known_accelerations": mechanism.joint_names[:2]} if problem == "hybrid" else {}
+    kernel = compile(mechanism, problem, **words)
+    source, header = kernel.to_c(tmp_path / "robot dynamics.c", name="puma_move")
+    assert header.name == "robot dynamics.h"
+    library = tmp_path / "move.so"
+    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC"]
+    subprocess.run([c_compiler, *flags, "-o", library, source, "-lm"], check=True)
+    function = ctypes.CDLL(str(library)).puma_move
+    batch_function = ctypes.CDLL(str(library)).puma_move_batch
+    batch_function.restype = ctypes.c_size_t
+    rng = np.random.default_rng(1)
+    arguments = [rng.normal(size=(20, 6)) for _ in kernel.arguments]
+    results = kernel(*arguments)
+    results = results if isinstance(results, tuple) else (results,)
+    found = [np.empty_like(result) for result in results]
+
+    def pointers(arrays):
+        return [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
+
+    assert batch_function(ctypes.c_size_t(20), *pointers([*arguments, *found])) == 0
+    for one, other in zip(found, results, strict=True):
+        assert relative_error(one, other) < 1e-13
+    assert function(*pointers([array[3] for array in arguments]), *pointers([x[3] for x in found])) == 0
+    with pytest.raises(fgd.InputError, match=r"ends in \.c"):
+        kernel.to_c(tmp_path / "step.txt")
