@@ -6,9 +6,10 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.lab.engines import MujocoEngine, compare_with_engine, open_tree
-from factorgraph_dyn.model.kinematics import link_poses
+from factorgraph_dyn.model.kinematics import integrate, link_poses
 
 AGREES = 1e-10  # relative, with MuJoCo
+DIFFERENCED = 1e-6  # relative, where the rate of MuJoCo's Jacobian is a difference quotient
 POSES = 1e-12  # m and rotation entries
 
 RICH = """
@@ -129,6 +130,30 @@ def test_closed_states_satisfy_mujocos_equalities(tmp_path):
         assert np.abs(engine.data.efc_pos[rows]).max() < 1e-7
         J = engine.data.efc_J.reshape(-1, engine.model.nv)[rows]
         assert np.abs(J @ engine.data.qvel).max() < 1e-7
+
+
+def test_closed_forward_dynamics_agree_with_mujocos_constraints_made_hard(tmp_path):
+    """M a + h = tau + J^T f with J a + J_dot v = 0, all from MuJoCo's own M, h and J."""
+    mechanism, engine = engine_for(LOOPY, tmp_path)
+
+    def jacobian(q, v):
+        engine.set_state(q, v)
+        rows = engine.data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
+        return engine.data.efc_J.reshape(-1, engine.model.nv)[rows] @ engine._X(q)
+
+    step = 1e-5
+    for seed in range(3):
+        q, v = mechanism.random_state(seed)
+        tau = np.random.default_rng(seed).normal(size=mechanism.nv)
+        J = jacobian(q, v)
+        ahead, behind = (jacobian(integrate(mechanism, q, v, s), v) for s in (step, -step))
+        rate = (ahead - behind) @ v / (2 * step)
+        M, h = engine.mass_matrix(q), engine.forces(q, v)
+        zeros = np.zeros((len(J), len(J)))
+        kkt = np.block([[M, J.T], [J, zeros]])
+        theirs = np.linalg.lstsq(kkt, np.concatenate([tau - h, -rate]), rcond=1e-10)[0][: mechanism.nv]
+        ours = fgd.forward_dynamics(mechanism, q, v, tau).a
+        assert np.abs(ours - theirs).max() < DIFFERENCED * np.abs(theirs).max()
 
 
 def test_only_driven_joints_are_actuated():
