@@ -24,6 +24,8 @@ from factorgraph_dyn.lab import compare_orderings
 from factorgraph_dyn.model import Coupling, Frame, Joint, Link, Loop, Mechanism, robots
 from factorgraph_dyn.model.load import load, load_actuation, loads
 from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, choose_ordering, eliminate_structure
+from factorgraph_dyn.show.draw import draw
+from factorgraph_dyn.show.report import write_report
 from factorgraph_dyn.solve import (
     Constraints,
     Contact,
@@ -93,6 +95,7 @@ __all__ = [
     "compare_orderings",
     "constraints",
     "diagnose",
+    "draw",
     "dynamics_graph",
     "eliminate",
     "eliminate_structure",
@@ -115,4 +118,5 @@ __all__ = [
     "spatial_operators",
     "to_gtsam",
     "velocity_graph",
+    "write_report",
 ]
