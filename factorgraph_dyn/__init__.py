@@ -1,5 +1,6 @@
 """Rigid-body dynamics as factor graphs: every elimination ordering is an algorithm."""
 
+from factorgraph_dyn.compiler import Kernel, compile
 from factorgraph_dyn.equations import (
     Factor,
     Known,
@@ -72,6 +73,7 @@ __all__ = [
     "InputDynamics",
     "InputError",
     "Joint",
+    "Kernel",
     "Known",
     "LinearGraph",
     "Link",
@@ -93,6 +95,7 @@ __all__ = [
     "bias",
     "choose_ordering",
     "compare_orderings",
+    "compile",
     "constraints",
     "diagnose",
     "draw",
