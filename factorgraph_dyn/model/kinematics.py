@@ -24,7 +24,8 @@ def joint_motion(joint: Joint, q: Array) -> tuple[Array, Array]:
     """The pose T_parent_child (4, 4) and the subspace S (6, nv) of a joint at its coordinates."""
     T_frame_child = joint.type.pose(joint.axes, joint.pitch, q)
     T_parent_child = joint.placement @ T_frame_child
-    return T_parent_child, joint.type.subspace(joint.axes, joint.pitch, T_frame_child)
+    S = joint.constant_subspace
+    return T_parent_child, joint.type.subspace(joint.axes, joint.pitch, T_frame_child) if S is None else S
 
 
 def link_poses(mechanism: Mechanism, q: Array) -> dict[str, Array]:
@@ -58,9 +59,7 @@ def link_jacobian(mechanism: Mechanism, q: Floats, link: str) -> Floats:
 def integrate(mechanism: Mechanism, q: Floats, v: Floats, step: float = 1.0) -> Floats:
     """The configuration reached from q by moving with constant v for a time step, shape (nq,)."""
     parts = [
-        joint.type.moved(
-            joint.axes, q[mechanism.q_slices[joint.name]], step * v[mechanism.v_slices[joint.name]]
-        )
+        joint.type.moved(joint.axes, q[mechanism.q_slices[joint.name]], step * v[mechanism.v_slices[joint.name]])
         for joint in mechanism.joints
     ]
     return np.concatenate([np.zeros(0), *parts])

@@ -147,6 +147,11 @@ class Joint:
         return axes_of(self.kind, self.axis)
 
     @cached_property
+    def constant_subspace(self) -> Floats | None:
+        """The motion subspace in the child's frame, shape (6, nv); None for a universal joint's, which varies."""
+        return None if self.kind == "universal" else self.type.subspace(self.axes, self.pitch, np.eye(4))
+
+    @cached_property
     def armature_matrix(self) -> Floats | None:
         """The armature as a diagonal matrix, shape (nv, nv), or None where there is none."""
         return np.diag(self.armature) if self.armature.any() else None
@@ -188,9 +193,7 @@ class Loop:
             raise ModelError(f"Loop {self.name!r} joins link {self.successor!r} to itself.")
         _freeze(
             self,
-            predecessor_placement=_placement(
-                self.predecessor_placement, f"The predecessor placement of {where}"
-            ),
+            predecessor_placement=_placement(self.predecessor_placement, f"The predecessor placement of {where}"),
             successor_placement=_placement(self.successor_placement, f"The successor placement of {where}"),
             axis=_axis(self.axis, self.kind, where),
             pitch=_number(self.pitch, f"The pitch of {where}"),

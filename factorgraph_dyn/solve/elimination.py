@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
+from typing import NamedTuple
 
 import gtsam
 import numpy as np
@@ -185,28 +186,59 @@ def check_method(method: str) -> None:
         raise OrderingError(f"There is no elimination method {method!r}. Methods: {', '.join(METHODS)}.")
 
 
-def solve_graph(
-    graph: LinearGraph, ordering: Ordering, method: str = "sequential"
-) -> tuple[dict[Variable, Floats], BayesNet | None]:
-    """The values of all variables, and the Bayes net where the method makes one.
+class Solved(NamedTuple):
+    """What solving a graph gives, before anybody has checked it.
+
+    Attributes:
+        values: Every variable.
+        misfit: Root of the summed squares of all equations' misfits.
+        growth: How much back-substitution grows a right-hand side of ones, an estimate of 1 / least pivot;
+            infinite where the method does not tell.
+    """
+
+    values: dict[Variable, Floats]
+    misfit: float
+    growth: float
+
+
+def solve_graph(graph: LinearGraph, ordering: Ordering, method: str = "sequential") -> Solved:
+    """The values of all variables.
 
     Args:
         graph: A square or consistent overdetermined system.
         ordering: All its variables.
         method: "sequential" (one variable at a time) or "multifrontal" (clique by clique).
+
+    Raises:
+        SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
     """
     check_method(method)
-    net: BayesNet | None = None
+    factors, order = to_gtsam(graph), gtsam_ordering(graph, ordering)
+    growth = np.inf
     try:
         if method == "sequential":
-            net = eliminate(graph, ordering)
-            solution = net.net.optimize()
+            net = factors.eliminateSequential(order, gtsam.EliminateQR)
+            growth = float(np.abs(net.backSubstitute(_ones(graph)).vector()).max(initial=0.0))
+            solution = net.optimize()
         else:
-            tree = to_gtsam(graph).eliminateMultifrontal(gtsam_ordering(graph, ordering), gtsam.EliminateQR)
-            solution = tree.optimize()
+            solution = factors.eliminateMultifrontal(order, gtsam.EliminateQR).optimize()
     except RuntimeError as error:
         raise singular(graph, ordering) from error
-    return {variable: solution.at(key) for key, variable in enumerate(graph.variables)}, net
+    values = {variable: solution.at(key) for key, variable in enumerate(graph.variables)}
+    misfit = np.sqrt(2.0 * factors.error(solution))
+    return Solved(values, float(misfit), growth if np.isfinite(growth) else np.inf)
+
+
+def _ones(graph: LinearGraph) -> gtsam.VectorValues:
+    return _ones_of_sizes(tuple(variable.size for variable in graph.variables))
+
+
+@lru_cache(maxsize=64)
+def _ones_of_sizes(sizes: tuple[int, ...]) -> gtsam.VectorValues:
+    ones = gtsam.VectorValues()
+    for key, size in enumerate(sizes):
+        ones.insert(key, np.ones(size))
+    return ones
 
 
 def singular(graph: LinearGraph, ordering: Ordering) -> SingularSystemError:

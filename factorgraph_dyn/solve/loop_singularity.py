@@ -185,7 +185,7 @@ def _bias(state: State, external: Mapping[str, Floats] | None) -> Floats:
     everything, nothing = np.ones(mechanism.nv, dtype=bool), np.zeros(mechanism.nv, dtype=bool)
     graph = dynamics_graph(tree, Known(zero, zero, everything, nothing), external)
     names = tuple(name for name in rnea(mechanism.tree) if name in graph.by_name)
-    values, _ = solve_graph(graph, Ordering("rnea", names))
+    values = solve_graph(graph, Ordering("rnea", names)).values
     h = np.zeros(mechanism.nv)
     for variable, value in values.items():
         if variable.kind == "tau":

@@ -13,10 +13,11 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.factors import acceleration, wrench
 from factorgraph_dyn.errors import ResidualError
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.solve.elimination import BayesNet, eliminate
+from factorgraph_dyn.solve.elimination import BayesNet, Solved, eliminate
 from factorgraph_dyn.spatial import Floats
 
 RESIDUAL_TOLERANCE = 1e-9  # of the largest term in equations of the same kind
+QUICKLY_GOOD = 1e-12  # residuals below it need no closer look
 MOTION_KINDS = ("acceleration", "coupling")
 
 
@@ -83,14 +84,29 @@ def joint_vector(state: State, kind: str, given: Floats, values: Mapping[Variabl
     for variable, value in values.items():
         if variable.kind == kind and variable.owner in mechanism.joint_by_name:
             part = full[mechanism.v_slices[variable.owner]]
-            unknown = np.isnan(part) if variable.size < len(part) else np.ones(len(part), dtype=bool)
-            part[unknown] = value
+            if variable.size == len(part):
+                part[:] = value
+            else:
+                part[np.isnan(part)] = value
     return full
 
 
 def given_or_nan(known: Known) -> tuple[Floats, Floats]:
     """The given accelerations and torques, with nan where unknown."""
     return np.where(known.a_mask, known.a, np.nan), np.where(known.tau_mask, known.tau, np.nan)
+
+
+def quick_residual(solved: Solved) -> float | None:
+    """An upper bound of the residual, or None where it does not show at once that the answer is good."""
+    motion = force = 0.0
+    for variable, value in solved.values.items():
+        size = max(map(abs, value.tolist()))
+        if variable.kind in ("A", "a"):
+            motion = max(motion, size)
+        else:
+            force = max(force, size)
+    bound = solved.misfit / min(motion, force) if motion > 0 and force > 0 else np.inf
+    return bound if bound < QUICKLY_GOOD else None
 
 
 def check_residual(

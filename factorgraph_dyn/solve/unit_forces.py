@@ -12,12 +12,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from factorgraph_dyn.equations import Known, State, Variable, dynamics_graph
+from factorgraph_dyn.equations import Known, State, dynamics_graph
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import aba
 from factorgraph_dyn.solve import singularity
 from factorgraph_dyn.solve.contacts import Inputs
-from factorgraph_dyn.solve.elimination import solve_graph
+from factorgraph_dyn.solve.elimination import eliminate
 from factorgraph_dyn.spatial import Floats
 
 
@@ -38,8 +38,9 @@ def solve_once(state: State, tau: Floats, wrenches: Mapping[str, Floats]) -> Flo
     nothing, everything = np.zeros(mechanism.nv, dtype=bool), np.ones(mechanism.nv, dtype=bool)
     graph = dynamics_graph(state, Known(np.full(mechanism.nv, np.nan), tau, nothing, everything), wrenches)
     names = tuple(name for name in aba(mechanism) if name in graph.by_name)
-    values, _ = solve_graph(graph, Ordering("aba", names))
+    values = eliminate(graph, Ordering("aba", names)).net.optimize()
     a = np.empty(mechanism.nv)
-    for joint in mechanism.movable_joints:
-        a[mechanism.v_slices[joint.name]] = values[Variable("a", joint.name, joint.nv)]
+    for key, variable in enumerate(graph.variables):
+        if variable.kind == "a":
+            a[mechanism.v_slices[variable.owner]] = values.at(key)
     return a
