@@ -15,11 +15,11 @@ from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOpt
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.lab.engines import Agreement, compare_with_engine, engine_of, open_tree
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.load import format_of
 from factorgraph_dyn.model.write_urdf import to_urdf
 from factorgraph_dyn.show.tables import print_rows
 
 TOLERANCE = 1e-8  # relative; rounding of an ill-conditioned mass matrix is allowed on top
-XML_MARKS = (b"<mujoco", b"<robot")
 
 
 def register(app: typer.Typer) -> None:
@@ -64,9 +64,7 @@ def check(
         raise InputError(f"Robot {robot!r} has no movable joint; there is nothing to compare.")
     agreement = _agreement(mechanism, Path(robot), states, seed)
     agrees = agreement.within(TOLERANCE)
-    print_rows(
-        [asdict(agreement) | {"agrees": agrees}], format, f"{mechanism.name}: largest relative differences"
-    )
+    print_rows([asdict(agreement) | {"agrees": agrees}], format, f"{mechanism.name}: largest relative differences")
     if not agrees:
         raise typer.Exit(1)
 
@@ -92,9 +90,7 @@ def convert(
         elif target.suffix == ".urdf":
             target.write_text(to_urdf(mechanism), encoding="utf-8")
         else:
-            raise InputError(
-                f"The format of {str(target)!r} is not known; the name must end in .json or .urdf."
-            )
+            raise InputError(f"The format of {str(target)!r} is not known; the name must end in .json or .urdf.")
     except OSError as error:
         raise InputError(f"The file {str(target)!r} cannot be written: {error}.") from None
     print(f"{target}: {len(mechanism.links)} links, nv {mechanism.nv}, {len(mechanism.loops)} loops")
@@ -110,9 +106,7 @@ def link_rows(mechanism: Mechanism) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"link": "  " * depth + name, "joint": None, "kind": "base"}
         if name != mechanism.base:
             joint = mechanism.topology.joint_into[name]
-            axis = (
-                joint.axes[0].round(6) + 0.0 if joint.kind not in ("fixed", "floating", "spherical") else None
-            )
+            axis = joint.axes[0].round(6) + 0.0 if joint.kind not in ("fixed", "floating", "spherical") else None
             row |= {
                 "joint": joint.name,
                 "kind": joint.kind,
@@ -148,7 +142,7 @@ def constraint_rows(mechanism: Mechanism) -> list[dict[str, Any]]:
 
 def _agreement(mechanism: Mechanism, path: Path, states: int, seed: int) -> Agreement:
     """The agreement with the engine that reads the file, or that is given the tree as URDF."""
-    if path.is_file() and any(mark in path.read_bytes() for mark in XML_MARKS):
+    if path.is_file() and format_of(path) in ("URDF", "MJCF"):
         return compare_with_engine(mechanism, engine_of(mechanism, path), states=states, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "tree.urdf"

@@ -26,6 +26,7 @@ import numpy as np
 from factorgraph_dyn import solve, spatial
 from factorgraph_dyn.errors import InputError, SingularSystemError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.load import format_of
 from factorgraph_dyn.spatial import Floats
 
 SINGULAR = 1e14  # condition numbers of M above it leave no digits
@@ -56,9 +57,8 @@ def engine_of(mechanism: Mechanism, path: Path) -> Engine:
     Raises:
         InputError: The engine is not installed, cannot read the file or reads other joints from it.
     """
-    head = path.read_bytes()
-    build = MujocoEngine.load if b"<mujoco" in head[:100_000] else PinocchioEngine.load
-    return build(open_tree(mechanism), path)
+    load = MujocoEngine.load if format_of(path) == "MJCF" else PinocchioEngine.load
+    return load(open_tree(mechanism), path)
 
 
 @dataclass
@@ -77,9 +77,7 @@ class PinocchioEngine:
         """Read a file; a floating base of the mechanism becomes Pinocchio's free flyer."""
         pin = _import("pinocchio")
         first = mechanism.topology.joints_out[mechanism.base]
-        floats = (
-            len(first) == 1 and first[0].kind == "floating" and f'"{first[0].name}"' not in path.read_text()
-        )
+        floats = len(first) == 1 and first[0].kind == "floating" and f'"{first[0].name}"' not in path.read_text()
         try:
             if floats:
                 model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer(), first[0].name)
@@ -90,9 +88,7 @@ class PinocchioEngine:
         theirs = set(model.names) - {"universe"}
         if theirs != set(mechanism.joint_names):
             odd = sorted(theirs.symmetric_difference(mechanism.joint_names))
-            raise InputError(
-                f"Pinocchio reads other movable joints from {str(path)!r}: {', '.join(odd[:10])}."
-            )
+            raise InputError(f"Pinocchio reads other movable joints from {str(path)!r}: {', '.join(odd[:10])}.")
         model.gravity.linear = np.asarray(mechanism.gravity)
         order = np.zeros(model.nv, dtype=int)
         for joint in mechanism.movable_joints:
@@ -160,8 +156,12 @@ class MujocoEngine:
                 raise InputError(f"MuJoCo has joint {theirs!r} where {joint.name!r} is expected.")
         model.opt.density = model.opt.viscosity = 0.0
         model.opt.wind[:] = 0.0
-        for name in ("body_gravcomp", "tendon_stiffness", "tendon_damping", "tendon_armature"):
+        for name in ("body_gravcomp", "tendon_stiffness"):
             getattr(model, name)[:] = 0.0
+        for i in range(model.ntendon):
+            over_joint = model.wrap_type[model.tendon_adr[i]] == mujoco.mjtWrap.mjWRAP_JOINT
+            if not over_joint or model.tendon_num[i] != 1:  # such tendons are noted and left out
+                model.tendon_damping[i] = model.tendon_armature[i] = 0.0
         for i, joint in enumerate(mechanism.movable_joints):
             if joint.nq != joint.nv:
                 model.jnt_stiffness[i] = 0.0  # such springs are noted and left out
@@ -245,9 +245,7 @@ class Agreement:
         )
 
 
-def compare_with_engine(
-    mechanism: Mechanism, engine: Engine, *, states: int = 20, seed: int = 0
-) -> Agreement:
+def compare_with_engine(mechanism: Mechanism, engine: Engine, *, states: int = 20, seed: int = 0) -> Agreement:
     """The agreement of a mechanism's open tree with an engine on random states.
 
     Differences are relative entry by entry, so that heavy joints do not hide light ones:

@@ -27,6 +27,7 @@ from factorgraph_dyn.model.readers.xml_tree import Document, parse_xml, read_byt
 from factorgraph_dyn.spatial import Floats
 
 DESCRIPTIONS_PREFIX = "robot_descriptions:"
+BLANK = b"\xef\xbb\xbf \t\r\n"  # what may come before the content, a byte order mark included
 
 
 def load(
@@ -87,6 +88,17 @@ def loads(text: str | bytes, *, file: str = "<text>", folder: str | PathLike[str
     return _read(content, Path(file), None if folder is None else Path(folder), False)
 
 
+def format_of(path: str | PathLike[str]) -> str:
+    """The format of a file, told by its content: URDF, MJCF, SDF, own, closures or unknown."""
+    content = read_bytes(Path(path))
+    if is_closure_file(content):
+        return "closures"
+    if content[:64].lstrip(BLANK).startswith(b"{"):
+        return "own"
+    tag = parse_xml(content, str(path)).root.tag
+    return {"robot": "URDF", "mujoco": "MJCF", "sdf": "SDF", "gazebo": "SDF"}.get(tag, "unknown")
+
+
 def load_actuation(
     path: str | PathLike[str], mechanism: Mechanism, *, folder: str | PathLike[str] | None = None
 ) -> tuple[tuple[str, ...], Floats]:
@@ -113,8 +125,7 @@ def _floats(mechanism: Mechanism) -> bool:
 
 
 def _read(content: bytes, file: Path, folder: Path | None, floating_base: bool) -> Mechanism:
-    start = content[:64].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if start.startswith(b"{"):
+    if content[:64].lstrip(BLANK).startswith(b"{"):
         try:
             return read_native(content.decode("utf-8-sig"), str(file))
         except UnicodeDecodeError as error:

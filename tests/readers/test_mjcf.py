@@ -183,6 +183,15 @@ def test_actuation_matrix_agrees_with_mujoco(tmp_path):
         np.testing.assert_allclose(B[:, i], tau, atol=1e-12)
 
 
+def test_armature_and_damping_of_actuators_and_tendons(tmp_path):
+    extras = """<actuator><motor joint="a1" gear="7" armature=".02" damping=".3"/></actuator>
+      <tendon><fixed name="t" damping=".2" armature=".1"><joint joint="a3" coef="2"/></fixed></tendon>
+      <actuator><position tendon="t" gear="3" armature=".5"/></actuator>"""
+    mechanism, engine = engine_for(RICH.replace("</mujoco>", extras + "</mujoco>"), tmp_path)
+    assert mechanism.joint_by_name["a1"].armature == pytest.approx(0.1 + 49 * 0.02)
+    assert compare_with_engine(mechanism, engine, states=3).within(AGREES)
+
+
 def test_equality_of_one_joint_locks_it():
     text = LOOPY.replace('joint2="crank" polycoef=".1 -2 0 0 0"', 'polycoef=".1 0 0 0 0"')
     mechanism = fgd.loads(text.replace('<tendon tendon1="t"/>', ""))

@@ -26,8 +26,7 @@ def test_there_are_models():
 
 
 @pytest.mark.parametrize(("folder", "path"), FILES, ids=lambda item: Path(item).name)
-def test_model_loads_and_agrees(folder, path, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # MuJoCo leaves a log where it runs
+def test_model_loads_and_agrees(folder, path):
     try:
         mechanism = fgd.load(path, folder=folder)
     except fgd.ModelError as error:

@@ -20,7 +20,12 @@ from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Frame, Joint, Link
-from factorgraph_dyn.model.readers.mjcf_constraints import Constraints, read_actuators, read_constraints
+from factorgraph_dyn.model.readers.mjcf_constraints import (
+    Constraints,
+    add_actuator_effects,
+    read_actuators,
+    read_constraints,
+)
 from factorgraph_dyn.model.readers.mjcf_inertia import body_link, scaled_to_total
 from factorgraph_dyn.model.readers.mjcf_scene import MAIN, Scene, read_scene, translation
 from factorgraph_dyn.model.readers.xml_tree import Document, Element
@@ -70,17 +75,19 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
     _reserve_names(draft)
     for world in scene.root.all("worldbody"):
         _read_children(world, WORLD, draft, world.get("childclass") or MAIN, moving=False)
+    joints = {c.joint.name: c.joint for c in draft.connections}
     constraints = read_constraints(
         scene,
-        {c.joint.name: c.joint for c in draft.connections},
+        joints,
         draft.references,
         draft.T_world_body,
         draft.sites,
         draft.mocap,
         draft.joint_names,
     )
-    connections = [_effects_added(c, constraints) for c in draft.connections]
     actuators = read_actuators(scene)
+    add_actuator_effects(actuators, constraints, joints, scene.notes)
+    connections = [_effects_added(c, constraints) for c in draft.connections]
     if actuators:
         driven = {joint for actuator in actuators for joint in actuator.gears}
         connections = [_with_motor(c, c.joint.name in driven) for c in connections]
@@ -281,6 +288,8 @@ def _joint(
 def _effects(element: Element, kind: str, name: str, scene: Scene) -> dict[str, float]:
     """Armature, damping, friction, spring and reference of a joint, in SI units."""
     if element.tag == "freejoint":
+        if element.get("align") == "true":
+            scene.notes.append(element.note("align is not used: the body's frame stays as written."))
         return {"reference": 0.0}
     values = {"armature": element.number("armature", 0.0), "friction": element.number("frictionloss", 0.0)}
     for key in ("damping", "stiffness"):
@@ -328,9 +337,9 @@ def _limits(element: Element, kind: str, scene: Scene) -> tuple[float, float] | 
 
 
 def _effects_added(connection: Connection, constraints: Constraints) -> Connection:
-    """The connection with what single-joint tendons add, and locked where an equality says so."""
+    """The connection with what tendons and actuators add, and locked where an equality says so."""
     joint = connection.joint
-    extra = constraints.tendon_effects.get(joint.name)
+    extra = constraints.joint_effects.get(joint.name)
     if extra:
         summed = {key: np.asarray(getattr(joint, key)) + x for key, x in extra.items()}
         joint = replace(joint, **summed)  # type: ignore[arg-type]

@@ -36,17 +36,18 @@ ACTUATORS = (
     "orientation",
     "plugin",
 )
+WITH_DAMPING = ("general", "motor", "position", "velocity", "intvelocity")
 Tendon = dict[str, float]  # the coefficient of each joint
 
 
 @dataclass
 class Constraints:
-    """Loops and couplings, joints locked at a place, and what tendons add to single joints."""
+    """Loops and couplings, joints locked at a place, and what tendons and actuators add to single joints."""
 
     loops: list[Connection] = field(default_factory=list)
     couplings: list[Coupling] = field(default_factory=list)
     locked: dict[str, float] = field(default_factory=dict)
-    tendon_effects: dict[str, dict[str, float]] = field(default_factory=dict)
+    joint_effects: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 @dataclass
@@ -114,6 +115,9 @@ class Actuator:
 
     name: str
     gears: dict[str, tuple[float, ...]]
+    armature: float = 0.0  # before the gear
+    damping: float = 0.0
+    where: Element | None = None
 
 
 def read_actuators(scene: Scene) -> list[Actuator]:
@@ -126,8 +130,8 @@ def read_actuators(scene: Scene) -> list[Actuator]:
         # The defaults of all kinds of actuators are those of one and the same.
         kinds = scene.defaults.get(element.get("class") or MAIN, {})
         inherited = {k: x for tag in ACTUATORS for k, x in kinds.get(tag, {}).items()}
-        text = element.get("gear") or inherited.get("gear") or "1"
-        given = element.parse_numbers(text, "the attribute 'gear'")
+        whole = Element(element.tag, {**inherited, **element.attributes}, element.file, element.line)
+        given = whole.parse_numbers(whole.get("gear") or "1", "the attribute 'gear'")
         gear = (*(float(x) for x in given), *(0.0,) * 6)[:6]
         driven: dict[str, tuple[float, ...]] = {}
         if joint := element.get("joint"):
@@ -136,8 +140,29 @@ def read_actuators(scene: Scene) -> list[Actuator]:
             driven = {joint: gear[:1]}
         elif (tendon := tendons.get(element.get("tendon"))) is not None:
             driven = {name: (gear[0] * c,) for name, c in _coefficients(tendon).items()}
-        found.append(Actuator(element.get("name") or f"actuator_{index}", driven))
+        name = element.get("name") or f"actuator_{index}"
+        armature = whole.number("armature", 0.0)
+        damping = whole.number("damping", 0.0) if element.tag in WITH_DAMPING else 0.0
+        found.append(Actuator(name, driven, armature, damping, whole))
     return found
+
+
+def add_actuator_effects(
+    actuators: list[Actuator], constraints: Constraints, joints: dict[str, Joint], notes: list[str]
+) -> None:
+    """Add what actuators reflect on the joints they drive: armature and damping, times the squared gear."""
+    for actuator in actuators:
+        if actuator.where is None or not (actuator.armature or actuator.damping):
+            continue
+        single = next(iter(actuator.gears.items())) if len(actuator.gears) == 1 else None
+        if single is None or single[0] not in joints or joints[single[0]].nv != 1:
+            notes.append(actuator.where.note("its armature and damping are not used: it drives not one joint."))
+            continue
+        if actuator.armature < 0 or actuator.damping < 0:
+            actuator.where.fail("armature or damping is negative.")
+        effect = constraints.joint_effects.setdefault(single[0], {})
+        for key, value in (("armature", actuator.armature), ("damping", actuator.damping)):
+            effect[key] = effect.get(key, 0.0) + single[1][0] ** 2 * value
 
 
 def _coefficients(tendon: Element) -> Tendon:
@@ -166,7 +191,7 @@ def _read_tendon(element: Element, context: _Context) -> None:
         simple = set(active) <= {"damping", "armature"} and all(x >= 0 for x in active.values())
         if active and simple and len(coefficients) == 1:
             joint, c = next(iter(coefficients.items()))
-            effect = context.made.tendon_effects.setdefault(joint, {})
+            effect = context.made.joint_effects.setdefault(joint, {})
             for key, value in active.items():
                 effect[key] = effect.get(key, 0.0) + c * c * value
             return

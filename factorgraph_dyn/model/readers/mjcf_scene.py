@@ -188,8 +188,14 @@ def _read_compiler(element: Element, settings: Settings, notes: list[str]) -> No
 def _read_option(element: Element, settings: Settings, notes: list[str]) -> None:
     settings.gravity = element.vector("gravity", 3, settings.gravity)
     flags = element.first("flag")
-    if flags is not None and flags.get("gravity") == "disable":
-        settings.gravity = np.zeros(3)
+    if flags is not None:
+        if flags.get("gravity") == "disable":
+            settings.gravity = np.zeros(3)
+        notes.extend(
+            flags.note(f"{key}='disable' is not used: springs and dampers act.")
+            for key in ("passive", "spring", "damper")
+            if flags.get(key) == "disable"
+        )
     notes.extend(
         element.note(f"the {key} of the medium is not used: there is no fluid.")
         for key in ("density", "viscosity")
