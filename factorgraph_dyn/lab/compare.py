@@ -1,7 +1,8 @@
 """Orderings side by side: what each costs, how long it takes and how exact it is.
 
 Every ordering eliminates the same graph at the same random state; the error is measured against a
-dense solve of the stacked equations. Times are the best of several repeats.
+dense solve of the stacked equations. Kernels run over a batch of states. Times are the best of several
+repeats.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
+from factorgraph_dyn.lab.kernel_measurement import KernelMeasurement
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import (
     ORDERING_NAMES,
@@ -43,8 +45,9 @@ def compare_orderings(
     *,
     seed: int = 0,
     repeats: int = REPEATS,
+    kernels: bool = True,
 ) -> list[dict[str, Any]]:
-    """One row for each ordering: its structure, elimination time and error.
+    """One row for each ordering: its structure, operations, times and error.
 
     Args:
         mechanism: The mechanism.
@@ -52,17 +55,26 @@ def compare_orderings(
         orderings: Names or sequences of variable names; by default every named ordering.
         seed: Seed of the random state.
         repeats: Eliminations the best time is taken from.
+        kernels: Whether to compile and time the kernel of each ordering, too.
 
     Returns:
         Rows with ordering, nonzeros and fill of R, the widest clique, the depth of the clique tree,
-        time_us (GTSAM's elimination) and error (relative); an ordering that does not apply says why in
-        ``note``.
+        time_us (GTSAM's elimination) and error (relative); with kernels, also the kernel's operations,
+        kernel_ns (time of a state in a batch), kernel_error (largest relative error over the batch) and
+        pivot (smallest size of a pivot beside its usual one, over random states). An ordering that does not
+        apply says why in ``note``.
     """
     state, known = sample_problem(mechanism, problem, seed)
     graph = dynamics_graph(state, known)
     exact = _dense_solution(graph)
     chosen = ORDERING_NAMES if orderings is None else tuple(orderings)
-    return [_row(state, known, graph, ordering, exact, repeats) for ordering in chosen]
+    rows = [_row(state, known, graph, ordering, exact, repeats) for ordering in chosen]
+    if kernels:
+        measure = KernelMeasurement(mechanism, problem, known)
+        for row, ordering in zip(rows, chosen, strict=True):
+            if "error" in row:
+                measure.add_to(row, ordering)
+    return rows
 
 
 def sample_problem(mechanism: Mechanism, problem: str, seed: int) -> tuple[State, Known]:

@@ -24,6 +24,7 @@ from factorgraph_dyn.lab.anneal import Names
 from factorgraph_dyn.lab.results import Baseline
 from factorgraph_dyn.lab.tasks import Asked
 from factorgraph_dyn.ordering import Ordering
+from factorgraph_dyn.spatial import Floats
 
 BASELINES = ("aba", "crba", "rnea")
 JUDGED = 5  # orderings
@@ -120,7 +121,8 @@ class Judge:
         mechanism = self.asked.mechanism
         drawn = [mechanism.random_state(rng) for _ in range(64)]
         q, v = (np.resize(np.array(column), (BATCH, len(column[0]))) for column in zip(*drawn, strict=True))
-        values = {"q": q, "v": v, "a": rng.normal(size=v.shape), "tau": rng.normal(size=v.shape)}
+        values: dict[str, Floats] = {"q": q, "v": v}
+        values |= {name: np.asarray(rng.normal(size=v.shape)) for name in ("a", "tau")}
         arguments = [values[name] for name in self.problem.arguments]
         for kernel in kernels:
             kernel(*arguments)

@@ -47,7 +47,7 @@ class ProcessExecutor(ThreadPoolExecutor):
                     pipe.close()
 
     def _remote(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        child = getattr(self._here, "child", None)
+        child: Any = getattr(self._here, "child", None)  # its pipes are there, whatever Popen's type says
         if child is None or child.poll() is not None:
             child = self._here.child = subprocess.Popen(
                 [sys.executable, "-c", _SERVE],

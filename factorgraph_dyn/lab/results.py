@@ -71,9 +71,14 @@ class SearchResult:
     elites: tuple[tuple[float, tuple[str, ...]], ...]
 
     @property
+    def name(self) -> str:
+        """What the ordering is called."""
+        return saved.BEST
+
+    @property
     def ordering(self) -> Ordering:
         """The ordering, under the name "search"."""
-        return Ordering("search", self.variables)
+        return Ordering(self.name, self.variables)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.variables)

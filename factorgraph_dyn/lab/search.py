@@ -222,7 +222,7 @@ class _Search:
         return Task(
             self.asked,
             (place,),
-            seed=hash((self.seed, number, lane)),
+            seed=(self.seed * 1_000_003 + number) * 1_000 + lane,
             evaluations=ROUND,
             hot=hot,
             cold=COOLING * hot,
@@ -295,7 +295,7 @@ def _workers(executor: Executor | None) -> int:
         return count
     client = getattr(executor, "_client", None)  # Dask's
     if client is not None:
-        return max(1, sum(client.ncores().values()))
+        return max(1, int(sum(client.ncores().values())))
     return os.cpu_count() or 1
 
 

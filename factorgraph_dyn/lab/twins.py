@@ -54,7 +54,8 @@ class Twins:
         for joint in outward:
             if len(subtree[joint.name]) >= SMALLEST:
                 groups[shape[joint.name]].append(joint.name)
-        families, taken = [], set()
+        families: list[tuple[tuple[Joint, ...], ...]] = []
+        taken: set[str] = set()
         by_size = sorted(groups.values(), key=lambda names: -len(subtree[names[0]]))
         for names in by_size:
             free = [name for name in names if name not in taken]

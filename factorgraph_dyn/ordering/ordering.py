@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from factorgraph_dyn.equations import LinearGraph, Variable
 from factorgraph_dyn.errors import OrderingError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.ordering import classical, general
+from factorgraph_dyn.ordering import classical, general, saved
 
 CLASSICAL: dict[str, Callable[[Mechanism], Iterator[str]]] = {
     "rnea": classical.rnea,
@@ -51,16 +52,30 @@ def choose_ordering(mechanism: Mechanism, graph: LinearGraph, ordering: Ordering
             misses, repeats or invents variables.
     """
     if isinstance(ordering, str):
+        if saved.is_saved(ordering):
+            return _saved(mechanism, graph, ordering)
         if ordering in CLASSICAL:
             return _classical(mechanism, graph, ordering)
         if ordering in GENERAL:
             return Ordering(ordering, tuple(str(variable) for variable in GENERAL[ordering](graph)))
         raise OrderingError(
-            f"There is no ordering {ordering!r}. Orderings: {', '.join(ORDERING_NAMES)}, or a sequence of "
-            "variable names such as ['F[elbow]', 'A[forearm]', 'a[elbow]']."
+            f"There is no ordering {ordering!r}. Orderings: {', '.join(ORDERING_NAMES)}, search (the best one "
+            "saved), the path of a results file (.json), or a sequence of variable names such as ['F[elbow]', 'A[forearm]', 'a[elbow]']."
         )
-    name = ordering.name if isinstance(ordering, Ordering) else "custom"
+    name = str(getattr(ordering, "name", "custom"))
     chosen = Ordering(name, tuple(str(variable) for variable in ordering))
+    _check_permutation(graph, chosen)
+    return chosen
+
+
+def _saved(mechanism: Mechanism, graph: LinearGraph, word: str) -> Ordering:
+    """The best ordering that searches have saved, or the one in a results file."""
+    if word == saved.BEST:
+        found = saved.best(mechanism.fingerprint, mechanism.name, graph.by_name)
+    else:
+        found = saved.read(Path(word))
+        saved.check_mechanism(found, mechanism.fingerprint, mechanism.name, Path(word))
+    chosen = Ordering(saved.BEST, found.variables)
     _check_permutation(graph, chosen)
     return chosen
 

@@ -24,6 +24,9 @@ from factorgraph_dyn.errors import InputError, OrderingError
 
 FORMAT = "factorgraph_dyn ordering"
 VERSION = 1
+BEST = "search"
+"""The word that stands for the best ordering saved."""
+
 ENVIRONMENT_VARIABLE = "FACTORGRAPH_DYN_ORDERINGS"
 
 
@@ -50,6 +53,11 @@ class SavedOrdering:
     score: float
     facts: Mapping[str, Any] = field(default_factory=dict)
     elites: tuple[tuple[float, tuple[str, ...]], ...] = ()
+
+
+def is_saved(ordering: str) -> bool:
+    """Whether a word stands for an ordering in a file."""
+    return ordering == BEST or ordering.endswith(".json")
 
 
 def write(path: Path, saved: SavedOrdering) -> None:
