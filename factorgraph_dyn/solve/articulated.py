@@ -20,9 +20,11 @@ Sources: Featherstone (2008), chapter 7; Jain, Robot and Multibody Dynamics (201
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import gtsam
 import numpy as np
@@ -41,8 +43,7 @@ from factorgraph_dyn.spatial import Floats
 SUSPICIOUS_INERTIA = 1e-7  # of the largest joint inertia; where one is smaller the tree is looked at closely
 
 
-@dataclass(frozen=True, eq=False)
-class ArticulatedJoint:
+class ArticulatedJoint(NamedTuple):
     """A joint with all that it carries.
 
     Attributes:
@@ -184,55 +185,57 @@ def _inertias(left: Mapping[str, tuple[Floats, Floats]]) -> dict[str, Floats]:
 
 
 def _joints(state: State, inertias: Mapping[str, Floats]) -> tuple[ArticulatedJoint, ...]:
-    """Every joint's share of the answer; the mass matrix is looked at only if an inertia is suspiciously small."""
+    """Every joint's share of the answer, computed for all joints of as many freedoms at once."""
     mechanism = state.mechanism
     outward = mechanism.topology.outward
     index = {joint.child: i for i, joint in enumerate(outward)}
-    felt = []
+    sizes = defaultdict(list)
     for joint in outward:
-        S, P = state.joints[joint.name].S, inertias[joint.name]
+        sizes[joint.nv].append(joint)
+    joints: dict[str, ArticulatedJoint] = {}
+    felt = {}
+    for nv, alike in sizes.items():
+        S = np.array([state.joints[joint.name].S for joint in alike])
+        P = np.array([inertias[joint.name] for joint in alike])
         U = P @ S
-        D = S.T @ U
-        if joint.armature.any():
-            D = D + np.diag(joint.armature)
-        felt.append((S, P, U, D))
-    _look_at_small_inertias(state, [D for *_, D in felt])
-    joints = []
-    for joint, (S, P, U, D) in zip(outward, felt, strict=True):
+        D = S.transpose(0, 2, 1) @ U
+        D[:, range(nv), range(nv)] += np.array([joint.armature for joint in alike])
+        felt[nv] = (alike, S, P, U, D)
+    _look_at_small_inertias(state, [D for *_, D in felt.values() if D.size])
+    for alike, S, P, U, D in felt.values():
         D_inverse = small_inverse(D)
-        joints.append(
-            ArticulatedJoint(
+        G = U @ D_inverse
+        for k, joint in enumerate(alike):
+            joints[joint.name] = ArticulatedJoint(
                 joint.name,
                 joint.child,
                 index.get(joint.parent, -1),
                 mechanism.v_slices[joint.name],
                 state.joints[joint.name].Ad_child_parent,
-                S,
-                P,
-                D,
-                D_inverse,
-                U @ D_inverse,
+                S[k],
+                P[k],
+                D[k],
+                D_inverse[k],
+                G[k],
             )
-        )
-    return tuple(joints)
+    return tuple(joints[joint.name] for joint in outward)
 
 
 def small_inverse(D: Floats) -> Floats:
-    """The inverse of a joint's inertia; most joints have one freedom, for which dividing is much cheaper."""
-    return np.asarray(1.0 / D if D.size == 1 else np.linalg.inv(D), dtype=np.float64)
+    """The inverse of joint inertias (..., k, k); most joints have one freedom, for which dividing is cheaper."""
+    return np.asarray(1.0 / D if D.shape[-1] == 1 else np.linalg.inv(D), dtype=np.float64)
 
 
 def _look_at_small_inertias(state: State, felt: list[Floats]) -> None:
-    least = [D.item() if D.size == 1 else _least_eigenvalue(D) for D in felt if D.size]
-    largest = max((float(np.abs(D).max()) for D in felt if D.size), default=1.0)
-    if any(not value > SUSPICIOUS_INERTIA * largest for value in least):  # nan must not hide
+    """Raise a SingularSystemError if an inertia is suspiciously small and the tree, looked at closely, singular."""
+    if not all(np.isfinite(D).all() for D in felt):
+        raise np.linalg.LinAlgError
+    least = min((D.min() if D.shape[-1] == 1 else np.linalg.eigvalsh(D).min() for D in felt), default=1.0)
+    largest = max((float(np.abs(D).max()) for D in felt), default=1.0)
+    if not least > SUSPICIOUS_INERTIA * largest:
         singularity.check_inertia(state, np.ones(state.mechanism.nv, dtype=bool))
-        if any(not value > 0 for value in least):
+        if not least > 0:
             raise _not_regular(state.mechanism)
-
-
-def _least_eigenvalue(D: Floats) -> float:
-    return float(np.linalg.eigvalsh(D)[0]) if np.isfinite(D).all() else np.nan
 
 
 def _not_regular(mechanism: Mechanism) -> SingularSystemError:

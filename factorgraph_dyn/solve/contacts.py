@@ -5,14 +5,16 @@
     a force f at point p   is the wrench  [p x f; f]  at the link's origin, in the link's axes
 
 By virtual work the same W reads the motion of the point off the link's twist, y = W^T V_i, so a task is
-described as a contact is, and B_contact = J_i^T W = J_task^T. Work is done once a state, because world
-axes turn with the links.
+described as a contact is, and B_contact = J_i^T W = J_task^T. Work is done once a mechanism, and once a state for
+contacts in world axes, which turn with the links.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -64,7 +66,7 @@ class Contact:
         """Number of inputs."""
         return len(self.directions)
 
-    @property
+    @cached_property
     def input_names(self) -> tuple[str, ...]:
         """A name for each input, such as ``foot.fz``."""
         complete = np.array_equal(self.directions, np.eye(CONTACT_KINDS[self.kind]))
@@ -98,15 +100,29 @@ class Inputs:
 def motor_inputs(mechanism: Mechanism, actuated: Iterable[str] | None) -> Inputs:
     """One column for every freedom of the joints named, by default of those marked actuated."""
     if actuated is None:
-        joints = [joint.name for joint in mechanism.movable_joints if joint.actuated]
+        joints = tuple(joint.name for joint in mechanism.movable_joints if joint.actuated)
     else:
-        joints = [actuated] if isinstance(actuated, str) else list(actuated)
+        joints = (actuated,) if isinstance(actuated, str) else tuple(actuated)
+    return _motor_inputs(mechanism, joints)
+
+
+def contact_inputs(state: State, contacts: Sequence[ContactLike]) -> Inputs:
+    """One column for every direction of the contacts."""
+    placed = tuple(map(as_contact, contacts))
+    if all(contact.axes == "link" for contact in placed):
+        return _link_contacts(state.mechanism, placed)
+    return _contact_inputs(state.mechanism, placed, state.q)
+
+
+@lru_cache(maxsize=64)
+def _motor_inputs(mechanism: Mechanism, joints: tuple[str, ...]) -> Inputs:
+    """Motors do not depend on the state: work for once a mechanism."""
+    if repeated := [name for name, count in Counter(joints).items() if count > 1]:
+        raise InputError(f"Joint {repeated[0]!r} is named twice among the actuated joints; name it once.")
     names: list[str] = []
     entries: list[int] = []
     for name in joints:
         here = mechanism.v_slice(name)
-        if joints.count(name) > 1:
-            raise InputError(f"Joint {name!r} is named twice among the actuated joints; name it once.")
         size = here.stop - here.start
         names += [name] if size == 1 else [f"{name}.{k}" for k in range(size)]
         entries += range(here.start, here.stop)
@@ -115,37 +131,47 @@ def motor_inputs(mechanism: Mechanism, actuated: Iterable[str] | None) -> Inputs
     return Inputs(tuple(names), torques)
 
 
-def contact_inputs(state: State, contacts: Sequence[ContactLike]) -> Inputs:
-    """One column for every direction of the contacts."""
-    placed = [as_contact(contact) for contact in contacts]
-    names = tuple(name for contact in placed for name in contact.input_names)
+@lru_cache(maxsize=64)
+def _link_contacts(mechanism: Mechanism, contacts: tuple[Contact, ...]) -> Inputs:
+    """Contacts in axes of links do not depend on the state: work for once a mechanism."""
+    return _contact_inputs(mechanism, contacts, None)
+
+
+def _contact_inputs(mechanism: Mechanism, contacts: Sequence[Contact], q: Floats | None) -> Inputs:
+    names = tuple(name for contact in contacts for name in contact.input_names)
     wrenches: dict[str, Floats] = {}
     start = 0
-    for contact in placed:
-        link, T_link_point = contact_pose(state, contact)
+    for contact in contacts:
+        link, R, p = contact_pose(mechanism, contact, q)
         columns = wrenches.setdefault(link, np.zeros((6, len(names))))
-        columns[:, start : start + contact.size] = contact_wrenches(contact, T_link_point)
+        columns[:, start : start + contact.size] = contact_wrenches(contact, R, p)
         start += contact.size
-    return Inputs(names, np.zeros((state.mechanism.nv, len(names))), wrenches)
+    return Inputs(names, np.zeros((mechanism.nv, len(names))), wrenches)
 
 
-def contact_pose(state: State, contact: Contact) -> tuple[str, Floats]:
-    """The link of a contact, and the pose T_link_point of its point with the axes of its directions, (4, 4)."""
-    link, T_link_frame = find_place(state.mechanism, contact.link)
-    T_link_point = T_link_frame @ spatial.pose(np.eye(3), contact.point)
-    if contact.axes == "world":
-        R_link_world = link_poses(state.mechanism, state.q)[link][:3, :3].T
-        T_link_point = spatial.pose(R_link_world, T_link_point[:3, 3])
-    return link, T_link_point
+def contact_pose(mechanism: Mechanism, contact: Contact, q: Floats | None) -> tuple[str, Floats, Floats]:
+    """The link of a contact, the axes R of its directions (3, 3) and its point p (3,), both in the link.
+
+    The coordinates q are needed for contacts in world axes only.
+    """
+    link, T_link_frame = find_place(mechanism, contact.link)
+    R, p = T_link_frame[:3, :3], T_link_frame[:3, 3]
+    if contact.point.any():
+        p = p + R @ contact.point
+    if contact.axes == "world" and q is not None:
+        R = link_poses(mechanism, q)[link][:3, :3].T
+    return link, R, p
 
 
-def contact_wrenches(contact: Contact, T_link_point: Floats) -> Floats:
+def contact_wrenches(contact: Contact, R: Floats, p: Floats) -> Floats:
     """The wrenches W on a contact's link for unit inputs, in the link's frame, shape (6, m)."""
-    # Wrenches go the other way than twists: F_link = Ad_point_link^T F_point
-    W_point = contact.directions.T
-    if contact.kind == "force":
-        W_point = np.vstack([np.zeros_like(W_point), W_point])
-    W: Floats = spatial.inverse_adjoint(T_link_point).T @ W_point
+    # W = [R m + p x R f; R f] for directions [m; f]
+    W = np.zeros((6, contact.size))
+    force = R @ contact.directions[:, -3:].T
+    W[3:] = force
+    W[:3] = spatial.skew(p) @ force
+    if contact.kind == "wrench":
+        W[:3] += R @ contact.directions[:, :3].T
     return W
 
 
@@ -168,7 +194,7 @@ def as_contact(contact: ContactLike) -> Contact:
     if isinstance(contact, Contact):
         return contact
     if isinstance(contact, str):
-        return Contact(contact)
+        return _point_force(contact)
     raise InputError(f"A contact is {contact!r}; give the name of a link or frame, or a fgd.Contact(link, point, ...).")
 
 
@@ -184,6 +210,11 @@ def find_place(mechanism: Mechanism, name: str) -> tuple[str, Floats]:
         f"A contact is on {name!r}, which is no link or frame of mechanism {mechanism.name!r}. Links and "
         f"frames: {', '.join(allowed)}."
     )
+
+
+@lru_cache(maxsize=1024)
+def _point_force(name: str) -> Contact:
+    return Contact(name)
 
 
 def _directions(value: Any, size: int, where: str) -> Floats:

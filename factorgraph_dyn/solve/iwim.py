@@ -196,14 +196,14 @@ def _tasks(state: State, tasks: Sequence[ContactLike]) -> tuple[Floats, Floats]:
     rows, biases = [np.zeros((0, state.mechanism.nv))], [np.zeros(0)]
     bias = bias_accelerations(state) if tasks else {}
     for task in map(as_contact, tasks):
-        link, T_link_point = contact_pose(state, task)
-        W = contact_wrenches(task, T_link_point)
+        link, R, p = contact_pose(state.mechanism, task, state.q)
+        W = contact_wrenches(task, R, p)
         rows.append(W.T @ link_jacobian(state.mechanism, state.q, link))
         A = bias[link]
         if task.axes == "world":
             # Seen from axes that do not turn with the link, the point's velocity turns: omega x v_point.
             omega, velocity = state.twists[link][:3], state.twists[link][3:]
-            turning = np.cross(omega, velocity + np.cross(omega, T_link_point[:3, 3]))
+            turning = np.cross(omega, velocity + np.cross(omega, p))
             A = A + np.concatenate([np.zeros(3), turning])
         biases.append(W.T @ A)
     return np.vstack(rows), np.concatenate(biases)

@@ -41,7 +41,7 @@ def test_every_method_equals_pinocchio(seed):
     mechanism = tree(seed)
     if mechanism.nv == 0:
         mechanism = tree(seed + 50)
-    q, v = mechanism.random_state(seed)
+    q, _ = mechanism.random_state(seed)
     contacts = some_contacts(mechanism, np.random.default_rng(seed))
     oracle = pinocchio_oracle(mechanism)
     expected = oracle.inverse_mass_matrix(q) @ fgd.input_matrix(mechanism, q, contacts=contacts)
