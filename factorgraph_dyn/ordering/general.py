@@ -50,9 +50,7 @@ def min_fill(graph: LinearGraph) -> Sequence[Variable]:
         if elimination.rows_left(variable) <= 0:
             return 0  # its rows are used up: nothing is left to connect its neighbours
         neighbours = elimination.neighbours(variable)
-        return sum(
-            x.size * sum(y.size for y in neighbours - elimination.neighbours(x) - {x}) for x in neighbours
-        )
+        return sum(x.size * sum(y.size for y in neighbours - elimination.neighbours(x) - {x}) for x in neighbours)
 
     return _greedy(graph, new_pairs)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from factorgraph_dyn.equations import LinearGraph, Variable
@@ -55,7 +56,7 @@ def choose_ordering(mechanism: Mechanism, graph: LinearGraph, ordering: Ordering
         if saved.is_saved(ordering):
             return _saved(mechanism, graph, ordering)
         if ordering in CLASSICAL:
-            return _classical(mechanism, graph, ordering)
+            return _classical(mechanism, graph.variables, ordering)
         if ordering in GENERAL:
             return Ordering(ordering, tuple(str(variable) for variable in GENERAL[ordering](graph)))
         raise OrderingError(
@@ -80,17 +81,18 @@ def _saved(mechanism: Mechanism, graph: LinearGraph, word: str) -> Ordering:
     return chosen
 
 
-def _classical(mechanism: Mechanism, graph: LinearGraph, name: str) -> Ordering:
+@lru_cache(maxsize=256)
+def _classical(mechanism: Mechanism, variables: tuple[Variable, ...], name: str) -> Ordering:
     if name == "rnea":
-        unknown = [v.owner for v in graph.variables if v.kind == "a" and v.owner in mechanism.joint_by_name]
+        unknown = [v.owner for v in variables if v.kind == "a" and v.owner in mechanism.joint_by_name]
         if unknown:
             raise OrderingError(
                 f"The rnea ordering needs every joint acceleration; {len(unknown)} are unknown. "
                 f"Unknown here: {', '.join(unknown)}. Use it for inverse dynamics, or take another ordering "
                 "(aba, crba, colamd, metis, min_degree, min_fill, natural)."
             )
-    found = [variable for variable in CLASSICAL[name](mechanism) if variable in graph.by_name]
-    return Ordering(name, tuple(found))
+    names = {str(variable) for variable in variables}
+    return Ordering(name, tuple(variable for variable in CLASSICAL[name](mechanism) if variable in names))
 
 
 def _check_permutation(graph: LinearGraph, ordering: Ordering) -> None:

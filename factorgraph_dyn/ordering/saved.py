@@ -95,8 +95,7 @@ def read(path: Path) -> SavedOrdering:
         raise OrderingError(f"The results file {str(path)!r} cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise OrderingError(
-            f"{str(path)!r} is not a results file: its JSON is broken ({error}). Search again, or name "
-            "another file."
+            f"{str(path)!r} is not a results file: its JSON is broken ({error}). Search again, or name another file."
         ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise OrderingError(f"{str(path)!r} is not a results file of search_orderings.")

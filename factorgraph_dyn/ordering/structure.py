@@ -101,8 +101,7 @@ class Structure:
     def largest_clique(self) -> int:
         """Scalar width of the widest clique: a variable with its parents."""
         widths = (
-            x.size + sum(p.size for p in parents)
-            for x, parents in zip(self.variables, self.parents, strict=True)
+            x.size + sum(p.size for p in parents) for x, parents in zip(self.variables, self.parents, strict=True)
         )
         return max(widths, default=0)
 

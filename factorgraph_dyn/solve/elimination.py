@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import gtsam
 import numpy as np
@@ -255,7 +256,10 @@ def _unit_noise(rows: int) -> gtsam.noiseModel.Unit:
 
 def _gtsam_factor(factor: Factor, keys: Mapping[Variable, int]) -> gtsam.GaussianFactor:
     model = _unit_noise(factor.rows)
-    terms = [(keys[variable], block) for variable, block in factor.blocks]
-    # GTSAM's Python constructor of JacobianFactor stops at three keys; a conditional is a factor of
-    # any number.
+    terms: list[Any] = [(keys[variable], block) for variable, block in factor.blocks]
+    if len(terms) <= 3:
+        make: Any = gtsam.JacobianFactor
+        jacobian: gtsam.JacobianFactor = make(*chain.from_iterable(terms), factor.rhs, model)
+        return jacobian
+    # GTSAM's Python constructor of JacobianFactor stops at three keys; a conditional is a factor of any number.
     return gtsam.GaussianConditional(terms, 1, factor.rhs, model)

@@ -1,0 +1,79 @@
+"""``fgdyn compile`` and ``fgdyn bench``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from factorgraph_dyn.commands.common import FormatOption, RobotArgument, find_robot
+from factorgraph_dyn.compiler import PROBLEM_NAMES, compile
+from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.lab.benchmark import benchmark_kernels, machine_name
+from factorgraph_dyn.show.tables import print_rows
+
+OrderingOption = Annotated[
+    str | None, typer.Option("--ordering", help="Name of an ordering; the classical one by default.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    app.command("compile")(compile_kernel)
+    app.command()(bench)
+
+
+def compile_kernel(
+    robot: RobotArgument,
+    problem: Annotated[str, typer.Option("--problem", help=f"One of {', '.join(PROBLEM_NAMES)}.")] = "forward",
+    ordering: OrderingOption = None,
+    known: Annotated[
+        str, typer.Option("--known", help="For hybrid: comma-separated joints whose acceleration is given.")
+    ] = "",
+    c: Annotated[Path | None, typer.Option("--c", help="Write C source to this file, its header beside it.")] = None,
+    format: FormatOption = "table",
+) -> None:
+    """Compile a problem in an ordering to machine code, and tell what it costs."""
+    mechanism = find_robot(robot)
+    given = [name.strip() for name in known.split(",") if name.strip()]
+    begin = time.perf_counter()
+    kernel = compile(mechanism, problem, ordering=ordering, known_accelerations=given)
+    seconds = time.perf_counter() - begin
+    count = kernel.operations
+    row = {
+        "robot": mechanism.name,
+        "problem": problem,
+        "ordering": kernel.ordering.name,
+        "multiplications": count.multiplications,
+        "additions": count.additions,
+        "divisions": count.divisions,
+        "sincos": count.sincos,
+        "seconds": seconds,
+    }
+    if c is not None:
+        try:
+            source, header = kernel.to_c(c)
+        except OSError as error:
+            raise InputError(f"The C source cannot be written to {str(c)!r}: {error.strerror}.") from None
+        row["source"], row["header"] = str(source), str(header)
+    print_rows([row], format, f"Kernel of {mechanism.name}")
+
+
+def bench(
+    robot: Annotated[
+        str, typer.Argument(metavar="ROBOT", help="A robot or file, or 'papers' for the tables of the papers.")
+    ],
+    ordering: OrderingOption = None,
+    format: FormatOption = "table",
+) -> None:
+    """Time kernels beside Pinocchio and MuJoCo, where installed; 'papers' prints the papers' tables beside ours."""
+    if robot == "papers":
+        from factorgraph_dyn.commands.rhs import papers
+
+        papers(format=format)
+        return
+    mechanism = find_robot(robot)
+    orderings = None if ordering is None else {"forward": ordering, "inverse": ordering}
+    print_rows(benchmark_kernels(mechanism, orderings), format, f"{mechanism.name}, one core of {machine_name()}")

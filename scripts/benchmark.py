@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Measure this package and its peers side by side, in one run on one core, and print the tables as Markdown.
+
+    python scripts/benchmark.py [kernels] [compile] [graph] [chains]      all sections by default
+
+Needs the extra ``dev`` (Pinocchio and MuJoCo); nothing else should run on the machine meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")  # before NumPy is imported: one core
+
+import sys
+import time
+
+import gtsam
+import numpy as np
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.lab.benchmark import benchmark_kernels, best_of, machine_name
+from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
+
+ARMS_AND_HUMANOID = ("puma560", "ur5", "panda", "humanoid")
+
+
+def kernels() -> None:
+    """Kernels beside Pinocchio and MuJoCo, and the share of the machine's peak."""
+    peak = peak_flops()
+    rows = []
+    for name in ARMS_AND_HUMANOID:
+        for row in benchmark_kernels(fgd.robots.BUILT_IN[name]()):
+            row["share of peak"] = f"{100 * row['operations'] / row['ns a state'] / (1e-9 * peak):.0f} %"
+            rows.append(row)
+    markdown(f"Kernels, batches of 4096 (measured peak {1e-9 * peak:.0f} Gflop/s: matrix products)", rows)
+
+
+def peak_flops() -> float:
+    """Floating-point operations a second that one core reaches in a large matrix product."""
+    n = 768
+    a, b = np.random.default_rng(0).normal(size=(2, n, n))
+    out = np.empty((n, n))
+    return 2 * n**3 / best_of(lambda: np.matmul(a, b, out=out), 20)
+
+
+def compile_times() -> None:
+    """Time to compile with an empty cache, and to load from a full one."""
+    rows = []
+    mechanisms = [fgd.robots.BUILT_IN[name]() for name in ARMS_AND_HUMANOID] + [fgd.robots.pendulum(200)]
+    for mechanism in mechanisms:
+        for problem in ("inverse", "forward"):
+            with fresh_cache():
+                cold = seconds(lambda m=mechanism, p=problem: fgd.compile(m, p))
+                warm = best_of(lambda m=mechanism, p=problem: fgd.compile(m, p), 5)
+            rows.append({"robot": mechanism.name, "problem": problem, "compile s": cold, "cached load ms": 1e3 * warm})
+    markdown("Compilation", rows)
+
+
+class fresh_cache:  # noqa: N801 - used like a function
+    """An empty kernel cache while it lasts."""
+
+    def __enter__(self) -> None:
+        import tempfile
+
+        self.folder = tempfile.TemporaryDirectory()
+        self.before = os.environ.get(CACHE_VARIABLE)
+        os.environ[CACHE_VARIABLE] = self.folder.name
+
+    def __exit__(self, *_: object) -> None:
+        self.folder.cleanup()
+        if self.before is None:
+            del os.environ[CACHE_VARIABLE]
+        else:
+            os.environ[CACHE_VARIABLE] = self.before
+
+
+CACHE_VARIABLE = "FACTORGRAPH_DYN_CACHE"
+
+
+def graph_calls() -> None:
+    """What a call through GTSAM costs beside the elimination inside it."""
+    rows = []
+    for name in ("puma560", "humanoid"):
+        mechanism = fgd.robots.BUILT_IN[name]()
+        q, v = mechanism.random_state(0)
+        tau = np.ones(mechanism.nv)
+        solution = fgd.forward_dynamics(mechanism, q, v, tau)
+        factors, order = to_gtsam(solution.graph), gtsam_ordering(solution.graph, solution.ordering)
+        inside = best_of(lambda f=factors, o=order: f.eliminateSequential(o, gtsam.EliminateQR), 300)
+        call = best_of(lambda m=mechanism, x=(q, v, tau): fgd.forward_dynamics(m, *x), 300)
+        rows.append(
+            {"robot": name, "call us": 1e6 * call, "GTSAM elimination us": 1e6 * inside, "ratio": call / inside}
+        )
+    markdown("forward_dynamics through GTSAM (aba)", rows)
+
+
+def chains() -> None:
+    """Time of forward dynamics through GTSAM against the length of a chain, open and closed."""
+    rows = []
+    for n in (25, 50, 100, 200, 400, 500):
+        mechanism = fgd.robots.pendulum(n)
+        q, v = 0.1 * np.random.default_rng(0).normal(size=(2, n))
+        call = best_of(lambda m=mechanism, x=(q, v, 0 * v): fgd.forward_dynamics(m, *x), 5)
+        rows.append({"mechanism": "pendulum", "links": n, "ms": 1e3 * call, "ms a link": 1e3 * call / n})
+    for n in (25, 50, 100, 200):
+        mechanism = fgd.robots.four_bar_chain(n)
+        q, v = mechanism.neutral(), np.zeros(mechanism.nv)
+        call = best_of(lambda m=mechanism, x=(q, v, v): fgd.forward_dynamics(m, *x, ordering="colamd"), 3)
+        rows.append({"mechanism": "four-bar chain", "links": n, "ms": 1e3 * call, "ms a link": 1e3 * call / n})
+    markdown("Growth with the length of a chain", rows)
+
+
+def seconds(work: object) -> float:
+    """How long one run takes, s."""
+    begin = time.perf_counter()
+    work()  # type: ignore[operator]
+    return time.perf_counter() - begin
+
+
+def markdown(title: str, rows: list[dict[str, object]]) -> None:
+    """Print rows as a Markdown table."""
+    print(f"\n### {title}\n")
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    print("| " + " | ".join(columns) + " |")
+    print("|" + "---|" * len(columns))
+    for row in rows:
+        cells = (row.get(column, "") for column in columns)
+        print(
+            "| " + " | ".join(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in cells) + " |",
+            flush=True,
+        )
+
+
+SECTIONS = {"kernels": kernels, "compile": compile_times, "graph": graph_calls, "chains": chains}
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:] or list(SECTIONS)
+    if unknown := [name for name in chosen if name not in SECTIONS]:
+        sys.exit(f"There is no section {unknown[0]!r}. Sections: {', '.join(SECTIONS)}.")
+    print(f"One core of {machine_name()}, Python {sys.version.split()[0]}, NumPy {np.__version__}")
+    for name in chosen:
+        SECTIONS[name]()

@@ -1,0 +1,89 @@
+"""The command line answers in tables, JSON and CSV, and its errors are one message without a traceback."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+
+
+def run(*words: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([sys.executable, "-m", "factorgraph_dyn", *words], capture_output=True, text=True)
+    assert done.returncode == expect, done.stderr
+    return done
+
+
+def test_robots_lists_every_built_in():
+    rows = json.loads(run("robots", "--format", "json").stdout)
+    assert {row["robot"] for row in rows} == set(fgd.robots.BUILT_IN)
+
+
+@pytest.mark.parametrize("problem", ["forward", "inverse", "hybrid"])
+def test_compare(problem):
+    text = run("compare", "rrr", "--problem", problem, "--orderings", "rnea,aba,colamd", "--format", "csv").stdout
+    rows = {row["ordering"]: row for row in csv.DictReader(io.StringIO(text))}
+    assert set(rows) == {"rnea", "aba", "colamd"}
+    assert float(rows["aba"]["error"]) < 1e-9
+    assert float(rows["aba"]["time_us"]) > 0
+    assert bool(rows["rnea"]["note"]) == (problem != "inverse")
+
+
+def test_compare_prints_a_table():
+    text = run("compare", "pendulum:3").stdout
+    assert "forward dynamics of pendulum3" in text
+    assert "metis" in text
+
+
+@pytest.mark.parametrize(
+    ("problem", "given"),
+    [
+        ("forward", {"tau": [1, 2, 3]}),
+        ("inverse", {"a": [1, 2, 3]}),
+        ("hybrid", {"a": [1, None, None], "tau": [None, 2, 3]}),
+        ("hybrid", {"a": {"joint1": 1}, "tau": {"joint2": 2, "joint3": 3}}),
+    ],
+)
+def test_solve(tmp_path, problem, given):
+    state = {"q": [0.1, 0.2, 0.3], "v": [1, 1, 1], **given, "external_wrenches": {"link3": [0, 0, 0, 1, 0, 0]}}
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps(state))
+    rows = json.loads(run("solve", "rrr", "--problem", problem, "--state", str(path), "--format", "json").stdout)
+    a = np.array([row["a"] for row in rows])
+    tau = np.array([row["tau"] for row in rows])
+    mechanism = fgd.robots.rrr()
+    wrenches = {"link3": [0, 0, 0, 1, 0, 0]}
+    expected = fgd.inverse_dynamics(mechanism, state["q"], state["v"], a, external_wrenches=wrenches).tau
+    assert np.abs(tau - expected).max() < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["compare", "nobody"], "no robot or file 'nobody'. Built-in robots: rrr"),
+        (["compare", "rrr", "--orderings", "abba"], "no ordering 'abba'"),
+        (["compare", "rrr:4"], "only sized robots"),
+        (["solve", "rrr", "--state", "missing.json"], "cannot be read"),
+    ],
+)
+def test_errors_are_one_message(words, message):
+    done = run(*words, expect=2)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not done.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("{", "not JSON"), ("[]", "must hold an object"), ('{"q": [0, 0, 0]}', "needs q, v, tau")],
+)
+def test_bad_state_files(tmp_path, content, message):
+    path = tmp_path / "state.json"
+    path.write_text(content)
+    assert message in run("solve", "rrr", "--state", str(path), expect=2).stderr

@@ -1,0 +1,100 @@
+"""Promises of the repository: imports follow the flow, examples run, README code prints what it says."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import factorgraph_dyn as fgd
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "factorgraph_dyn"
+
+# A room may import from itself and from rooms it is given; nothing flows back.
+MAY_IMPORT = {
+    "errors": set(),
+    "spatial": set(),
+    "model": {"errors", "spatial"},
+    "equations": {"errors", "spatial", "model"},
+    "ordering": {"errors", "spatial", "model", "equations"},
+    "solve": {"errors", "spatial", "model", "equations", "ordering"},
+    "compiler": {"errors", "spatial", "model", "equations", "ordering"},
+    "lab": {"errors", "spatial", "model", "equations", "ordering", "solve", "compiler"},
+    "show": {"errors", "spatial", "model", "equations", "ordering", "solve", "compiler", "lab"},
+}
+
+
+def imports(path: Path) -> set[str]:
+    """The modules of the package that a file imports, also inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        found.update(name.split(".")[1] for name in names if name.startswith("factorgraph_dyn."))
+    return found
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_imports_follow_the_flow(room):
+    files = sorted((PACKAGE / room).rglob("*.py")) if (PACKAGE / room).is_dir() else [PACKAGE / f"{room}.py"]
+    assert files
+    for path in files:
+        backwards = imports(path) - MAY_IMPORT[room] - {room}
+        assert not backwards, f"{path.relative_to(ROOT)} imports {backwards}"
+
+
+def test_every_module_is_in_a_room():
+    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert rooms == {*MAY_IMPORT, "commands", "cli", "__init__", "__main__"}
+
+
+@pytest.mark.parametrize("room", ["model", "equations", "compiler"])
+def test_gtsam_stays_out(room):
+    for path in (PACKAGE / room).rglob("*.py"):
+        assert not re.search(r"^\s*(import|from) gtsam", path.read_text(), re.MULTILINE), path
+
+
+def test_exports_exist_and_are_sorted():
+    for name in fgd.__all__:
+        assert getattr(fgd, name) is not None
+    assert fgd.__version__ in (ROOT / "pyproject.toml").read_text()
+    assert fgd.__version__ in (ROOT / "CITATION.cff").read_text()
+    assert f"## {fgd.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_examples_run(example, tmp_path):
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        [sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def readme_blocks() -> list[tuple[str, str]]:
+    """Python blocks of the README that are followed by their output."""
+    text = (ROOT / "README.md").read_text()
+    return re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("block", readme_blocks())
+def test_readme_code_prints_what_it_says(block, tmp_path):
+    code, output = block
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == output.strip()
+
+
+def test_readme_has_code_with_output():
+    assert readme_blocks()
