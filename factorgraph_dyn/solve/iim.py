@@ -17,7 +17,8 @@ and the closed form (17, 24, 27), with L the block matrix of all products T*_ij:
     Gamma^-1 = 1 - diag(M_R^-1 F_i^T M*_i T_ip) That diag(F_j)         row i of That is row p(i) of L
     M^-1 B   = Gamma^-1 diag(M_R^-1 F_i^T) B*
 
-Nothing is inverted but the M_R. Source: Kroeg, Gattringer & Mueller, "Closed-form method for the
+Rows of B* and of L diag(F_j) follow from those of a neighbour, so that L itself is never formed. Nothing is
+inverted but the M_R. Source: Kroeg, Gattringer & Mueller, "Closed-form method for the
 inertia-weighted input matrix utilizing O(n) forward dynamics". All of it runs once a state.
 """
 
@@ -43,7 +44,6 @@ class Subsystem:
 
     parent: int
     entries: slice  # in v
-    rows: slice  # in the stacked y
     T: Floats  # (6 + k, 6): T_ip without its columns of zeros
     F: Floats
     M: Floats
@@ -64,7 +64,7 @@ def implicit_inversion(state: State, inputs: Inputs) -> tuple[Floats, Floats]:
 def _subsystems(state: State) -> list[Subsystem]:
     mechanism = state.mechanism
     index = {joint.child: i for i, joint in enumerate(mechanism.topology.outward)}
-    subsystems, start = [], 0
+    subsystems = []
     for joint in mechanism.topology.outward:
         here, k = state.joints[joint.name], joint.nv
         G, V = mechanism.link_by_name[joint.child].spatial_inertia, state.twists[joint.child]
@@ -79,7 +79,6 @@ def _subsystems(state: State) -> list[Subsystem]:
             Subsystem(
                 index.get(joint.parent, -1),
                 mechanism.v_slices[joint.name],
-                slice(start, start + 6 + k),
                 np.vstack([here.Ad_child_parent, np.zeros((k, 6))]),
                 np.vstack([here.S, np.eye(k)]),
                 M,
@@ -89,7 +88,6 @@ def _subsystems(state: State) -> list[Subsystem]:
                 np.empty(0),
             )
         )
-        start += 6 + k
     return subsystems
 
 
@@ -128,26 +126,28 @@ def _outward(state: State, subsystems: list[Subsystem]) -> Floats:
 
 
 def _closed_form(state: State, subsystems: list[Subsystem], inputs: Inputs) -> Floats:
-    """Equation 27, shape (nv, m)."""
+    """Equation 27, shape (nv, m); the rows of B* and L F follow from those of a neighbour."""
     mechanism = state.mechanism
-    size = subsystems[-1].rows.stop if subsystems else 0
-    L, B = np.eye(size), np.zeros((size, inputs.size))
-    F = np.zeros((size, mechanism.nv))
-    M_R_inverse_F = np.zeros((mechanism.nv, size))
+    B_star = []
     for i, joint in zip(subsystems, mechanism.topology.outward, strict=True):
+        W = inputs.wrenches.get(joint.child)
+        link_rows = np.zeros((6, inputs.size)) if W is None else W
+        B_star.append(np.vstack([link_rows, inputs.torques[i.entries]]))
+    pushed = np.zeros((mechanism.nv, inputs.size))  # diag(M_R^-1 F_i^T) B*
+    for i, B_i in zip(reversed(subsystems), reversed(B_star), strict=True):
+        pushed[i.entries] = i.M_R_inverse @ (i.F.T @ B_i)
         if i.parent >= 0:
-            above = subsystems[i.parent].rows
-            L[i.rows, : above.stop] = i.T_star @ L[above.start : above.start + 6, : above.stop]
-        if joint.child in inputs.wrenches:
-            B[i.rows.start : i.rows.start + 6] = inputs.wrenches[joint.child]
-        B[i.rows.start + 6 : i.rows.stop] = inputs.torques[i.entries]
-        F[i.rows, i.entries] = i.F
-        M_R_inverse_F[i.entries, i.rows] = i.M_R_inverse @ i.F.T
+            B_star[i.parent][:6] += i.T_star.T @ B_i
     Gamma_inverse = np.eye(mechanism.nv)
-    LF = L @ F
+    LF: list[Floats] = []  # the link rows of L diag(F_j)
     for i in subsystems:
         if i.parent >= 0:
-            above = subsystems[i.parent].rows.start
-            Gamma_inverse[i.entries] -= i.M_R_inverse @ (i.F.T @ i.M @ i.T) @ LF[above : above + 6]
-    answer: Floats = Gamma_inverse @ (M_R_inverse_F @ (L.T @ B))
+            above = LF[i.parent]
+            Gamma_inverse[i.entries] -= i.M_R_inverse @ ((i.F.T @ i.M @ i.T) @ above)
+            row = i.T_star[:6] @ above
+        else:
+            row = np.zeros((6, mechanism.nv))
+        row[:, i.entries] = i.F[:6]
+        LF.append(row)
+    answer: Floats = Gamma_inverse @ pushed
     return answer
