@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from factorgraph_dyn.show.places import Point
 from factorgraph_dyn.spatial import Floats
 
+Point = tuple[float, float]
 Path = tuple[Point, ...]
 SAMPLES = 24
 BOWS = (0.0, 0.45, -0.45, 0.75, -0.75, 1.1, -1.1, 1.5, -1.5, 2.0, -2.0, 2.6, -2.6)  # units off straight

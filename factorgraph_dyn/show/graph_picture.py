@@ -21,8 +21,9 @@ from factorgraph_dyn.show.canvas import (
     shortened,
     write_text,
 )
+from factorgraph_dyn.show.curves import Point
 from factorgraph_dyn.show.layout import SYMBOL, Heading, Layout, Node
-from factorgraph_dyn.show.places import RADIUS, Point
+from factorgraph_dyn.show.places import RADIUS
 from factorgraph_dyn.show.subject import Step, elimination_steps
 
 TITLE_INCHES = 0.5

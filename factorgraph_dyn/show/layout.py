@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from factorgraph_dyn.equations import Variable
-from factorgraph_dyn.show.curves import Path, clear_curve, rounded, shorten
-from factorgraph_dyn.show.places import RADIUS, ROW, Places, Point, find_places
+from factorgraph_dyn.show.curves import Path, Point, clear_curve, rounded, shorten
+from factorgraph_dyn.show.places import RADIUS, ROW, Places, find_places
 from factorgraph_dyn.show.subject import Subject
 from factorgraph_dyn.spatial import Floats
 
@@ -162,6 +162,10 @@ def _line(kind: str, owner: str, place: Point, node: Node, obstacles: Floats, su
             outside = to_x + 1.0 * places.turns[variable.owner]
             return rounded([place, (outside, y), (outside, to_y), node.place], 0.2)
         return rounded([place, (x, to_y), node.place], 0.2)
+    if kind == "acceleration" and (owner, variable.owner) in places.ways and variable.kind == "A":
+        return rounded([place, *places.ways[owner, variable.owner].acceleration, node.place], 0.2)
+    if kind == "wrench" and (variable.owner, owner) in places.ways and variable.kind == "F":
+        return rounded([place, *places.ways[variable.owner, owner].wrench, node.place], 0.2)
     return clear_curve(place, node.place, obstacles, CLEARANCE - 0.05)
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.parts import Joint
 from factorgraph_dyn.model.topology import Topology
-
-Point = tuple[float, float]
+from factorgraph_dyn.show.curves import Point
+from factorgraph_dyn.show.loop_places import Way, find_ways, place_loops, plan_loops
 
 # One unit is half a column: joints stand on odd, links on even multiples of it.
 RADIUS = 0.34
@@ -36,6 +36,7 @@ class Places:
         coupling: (x, y) by coupling name.
         number: What subscripts show, by (kind of owner, name): kinds are link, joint, coupling.
         turns: Where a long chain turns: +1 at the right, -1 at the left, by joint name.
+        ways: Around the margin, from a loop to a link that does not stand next to it.
     """
 
     link: Mapping[str, Point]
@@ -43,6 +44,7 @@ class Places:
     coupling: Mapping[str, Point]
     number: Mapping[tuple[str, str], int]
     turns: Mapping[str, int]
+    ways: Mapping[tuple[str, str], Way]
 
     def of(self, kind: str, owner: str) -> Point:
         """The place of a variable, by its kind and owner."""
@@ -75,6 +77,8 @@ def find_places(mechanism: Mechanism) -> Places:
     """The place of every link, joint, loop and coupling."""
     height = COUPLED_STRIP_HEIGHT if mechanism.couplings else STRIP_HEIGHT
     strips = _strips(mechanism)
+    plan = plan_loops(mechanism, strips)
+    tops = plan.tops(height)
     link: dict[str, Point] = {mechanism.base: (0.0, 0.0)}
     joint: dict[str, Point] = {}
     number = {("link", mechanism.base): 0}
@@ -85,11 +89,14 @@ def find_places(mechanism: Mechanism) -> Places:
         for row, strip in enumerate(strips):
             for part in strip:
                 x = link[part.parent][0] + 2
-                link[part.child] = (x, -height * row)
-                joint[part.name] = (x - 1, -height * row)
+                link[part.child] = (x, tops[row])
+                joint[part.name] = (x - 1, tops[row])
     for count, part in enumerate((part for strip in strips for part in strip), 1):
         number["link", part.child] = number["joint", part.name] = count
-    _place_loops(mechanism, link, joint, number)
+    for name, place in place_loops(mechanism.loops, plan, tops, link).items():
+        joint[name] = place
+        number["joint", name] = len(joint)
+    ways = find_ways(plan, link, joint, ROW)
     coupling: dict[str, Point] = {}
     for count, gear in enumerate(mechanism.couplings):
         (x1, y1), (x2, y2) = joint[gear.joint], joint[gear.source]
@@ -98,7 +105,7 @@ def find_places(mechanism: Mechanism) -> Places:
             x += 0.8
         coupling[gear.name] = (x, min(y1, y2))
         number["coupling", gear.name] = count + 1
-    return Places(link, joint, coupling, number, turns)
+    return Places(link, joint, coupling, number, turns, ways)
 
 
 def _plough(chain: list[Joint], height: float, link: dict[str, Point], joint: dict[str, Point]) -> dict[str, int]:
@@ -145,20 +152,3 @@ def _longest_last(link: str, topology: Topology, length: Mapping[str, int]) -> l
         return []
     furthest = max(reversed(outs), key=lambda joint: length[joint.child])
     return [joint for joint in outs if joint is not furthest] + [furthest]
-
-
-def _place_loops(
-    mechanism: Mechanism, link: dict[str, Point], joint: dict[str, Point], number: dict[tuple[str, str], int]
-) -> None:
-    """A loop stands to the right of all it joins, half way between the two strips."""
-    for loop in mechanism.loops:
-        heights = link[loop.predecessor][1], link[loop.successor][1]
-        top, bottom = max(heights), min(heights)
-        y = 0.5 * (top + bottom)
-        right = max(x for x, place in link.values() if bottom <= place <= top)
-        taken = [place for name, place in joint.items() if name in {other.name for other in mechanism.loops}]
-        x = right + 1.5
-        while any(abs(x - tx) < 1.5 and abs(y - ty) < 5 for tx, ty in taken):
-            x += 1.5
-        joint[loop.name] = (x, y)
-        number["joint", loop.name] = len(joint)

@@ -16,6 +16,7 @@ import numpy as np
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.show.canvas import INCHES, check_ending, new_figure, plain_axes, shortened
+from factorgraph_dyn.show.curves import Point
 from factorgraph_dyn.show.graph_picture import (
     paint_arrows,
     paint_factors,
@@ -25,7 +26,7 @@ from factorgraph_dyn.show.graph_picture import (
     write_title,
 )
 from factorgraph_dyn.show.layout import Layout
-from factorgraph_dyn.show.places import RADIUS, Point
+from factorgraph_dyn.show.places import RADIUS
 from factorgraph_dyn.show.subject import Step, elimination_steps
 
 MOST_PANELS = 12
