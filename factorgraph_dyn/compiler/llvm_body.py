@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from factorgraph_dyn.compiler import tape as t
 from factorgraph_dyn.compiler.program import Guard, Program
 
-SEGMENT = 1200
+SEGMENT = 250
 """Operations a function has at most."""
 
 

@@ -28,6 +28,7 @@ from factorgraph_dyn.compiler import program as programs
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
 from factorgraph_dyn.compiler.llvm_driver import Operand
 from factorgraph_dyn.compiler.problem import Problem
+from factorgraph_dyn.compiler.regroup import regrouped
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape import ZERO, Tape
@@ -82,6 +83,8 @@ class _Tracer:
     def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
         self.problem = problem
         self.mechanism = tidied(mechanism.tree if problem.tree_only else mechanism)
+        if not any(name.startswith("F[") for name in problem.outputs):
+            self.mechanism = regrouped(self.mechanism)
         self.tape = Tape(samples=_SAMPLES)
         self.samples = SampledTape(self.tape)
         states = sample_states(mechanism, _SAMPLES, _SPECIAL)
