@@ -70,9 +70,7 @@ def assemble(
             T_body_link[connection.joint.child] = connection.T_child_joint
     T_link_body = {body: inverse_pose(T) for body, T in T_body_link.items()}
 
-    joints = {
-        connection.joint.name: _tree_joint(connection, turned, T_link_body) for connection, turned in tree
-    }
+    joints = {connection.joint.name: _tree_joint(connection, turned, T_link_body) for connection, turned in tree}
     for connection, turned in tree:
         if turned and connection.joint.nv > 1:
             notes.append(
@@ -91,9 +89,10 @@ def assemble(
     placed = [Frame(f.name, f.link, tidy(T_link_body[f.link] @ np.asarray(f.placement))) for f in frames]
     taken = {frame.name for frame in placed}
     moved = [
-        Frame(f"{body}_body" if body in taken else body, body, tidy(T_link_body[body]))
+        Frame(free, body, tidy(T_link_body[body]))
         for body, T in T_body_link.items()
         if not np.array_equal(T, np.eye(4))
+        and (free := next((name for name in (body, f"{body}_body") if name not in taken), None))
     ]
     return Mechanism(
         name,

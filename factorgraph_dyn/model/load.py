@@ -135,6 +135,8 @@ def _read(content: bytes, file: Path, folder: Path | None, floating_base: bool) 
     try:
         with np.errstate(all="ignore"):  # overflow is found by the parts' own checks
             return reader()
+    except ArithmeticError as error:
+        document.root.fail(f"the file holds numbers too large or too small to compute with: {error}.")
     except FactorGraphDynError as error:
         if str(error).startswith(str(file)) or error.details.get("file"):
             raise

@@ -43,7 +43,7 @@ def load_mutants(files: Sequence[Path], count: int, seed: int) -> Report:
         damaged = mutate(contents[path], rng)
         start = time.perf_counter()
         try:
-            loads(damaged, file=str(path), folder=path.parent)
+            _ = loads(damaged, file=str(path), folder=path.parent).warnings
             report.loaded += 1
         except FactorGraphDynError as error:
             report.refused += 1

@@ -162,7 +162,7 @@ def add_actuator_effects(
             actuator.where.fail("armature or damping is negative.")
         effect = constraints.joint_effects.setdefault(single[0], {})
         for key, value in (("armature", actuator.armature), ("damping", actuator.damping)):
-            effect[key] = effect.get(key, 0.0) + single[1][0] ** 2 * value
+            effect[key] = effect.get(key, 0.0) + single[1][0] * single[1][0] * value
 
 
 def _coefficients(tendon: Element) -> Tendon:

@@ -55,10 +55,10 @@ def body_link(
     else:
         pieces = [piece for geom, T in geoms if (piece := _geom(geom, T, scene, name)) is not None]
     mass, com, inertia = _combined(pieces)
-    if moving and (settings.boundmass > 0 or settings.boundinertia > 0 or settings.balanceinertia):
-        mass, inertia = _bounded(mass, inertia, settings)
     if not all(np.isfinite(x).all() for x in (mass, com, inertia)):
         element.fail("the mass or inertia of the body overflows; check the sizes of its geoms.")
+    if moving and (settings.boundmass > 0 or settings.boundinertia > 0 or settings.balanceinertia):
+        mass, inertia = _bounded(mass, inertia, settings)
     return Link(name, mass, com, inertia)
 
 
@@ -134,8 +134,9 @@ def _shape(geom: Element, kind: str, scene: Scene) -> tuple[list[float], Floats]
 
 def _volume_and_unit_inertia(kind: str, size: list[float]) -> tuple[float, list[float]]:
     """The volume of a primitive, and its principal moments for unit mass."""
+    # products, not powers: where sizes are absurd these become infinite instead of raising
     if kind == "sphere":
-        return 4 / 3 * math.pi * size[0] ** 3, [0.4 * size[0] ** 2] * 3
+        return 4 / 3 * math.pi * size[0] * size[0] * size[0], [0.4 * size[0] * size[0]] * 3
     if kind in ("box", "ellipsoid"):
         a, b, c = (x * x for x in size[:3])
         share, shape = (1 / 3, 8.0) if kind == "box" else (1 / 5, 4 / 3 * math.pi)
@@ -145,7 +146,7 @@ def _volume_and_unit_inertia(kind: str, size: list[float]) -> tuple[float, list[
     across, along = (3 * r * r + 4 * h * h) / 12, 0.5 * r * r
     if kind == "cylinder":
         return tube, [across, across, along]
-    caps = 4 / 3 * math.pi * r**3
+    caps = 4 / 3 * math.pi * r * r * r
     cap_along = 0.4 * r * r
     cap_across = cap_along + h * h + 0.75 * r * h
     volume = tube + caps

@@ -211,7 +211,7 @@ def read_version(root: Element) -> float:
     try:
         major, minor = text.split(".")[:2]
         return int(major) + int(minor) / 100  # 1.10 comes after 1.9
-    except ValueError:
+    except (ValueError, OverflowError):
         root.fail(f"the version {text[:20]!r} is no version of SDF, such as 1.7.")
 
 

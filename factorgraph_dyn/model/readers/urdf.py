@@ -234,7 +234,7 @@ def _armatures(root: Element, notes: list[str]) -> dict[str, float]:
         if rotor is None:
             continue
         ratio = _first_value(places, RATIO_TAGS)
-        value = rotor * (1.0 if ratio is None else ratio) ** 2
+        value = rotor if ratio is None else rotor * ratio * ratio
         if value < 0 or not np.isfinite(value):
             notes.append(transmission.note(f"the reflected inertia is {value:g}; it is not used."))
             continue
