@@ -21,7 +21,7 @@ from factorgraph_dyn.errors import (
     ResidualError,
     SingularSystemError,
 )
-from factorgraph_dyn.lab import compare_orderings
+from factorgraph_dyn.lab import OrderingCost, SearchResult, compare_orderings, ordering_cost, search_orderings
 from factorgraph_dyn.model import Coupling, Frame, Joint, Link, Loop, Mechanism, robots
 from factorgraph_dyn.model.load import load, load_actuation, loads
 from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, choose_ordering, eliminate_structure
@@ -84,8 +84,10 @@ __all__ = [
     "ModelError",
     "NearSingularWarning",
     "Ordering",
+    "OrderingCost",
     "OrderingError",
     "ResidualError",
+    "SearchResult",
     "SingularSystemError",
     "SoftFactors",
     "Solution",
@@ -116,7 +118,9 @@ __all__ = [
     "loads",
     "log_determinant",
     "mass_matrix",
+    "ordering_cost",
     "robots",
+    "search_orderings",
     "simulate",
     "spatial_operators",
     "to_gtsam",

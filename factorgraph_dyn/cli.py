@@ -10,7 +10,7 @@ from rich.console import Console
 
 from factorgraph_dyn.errors import FactorGraphDynError
 
-COMMAND_GROUPS = ("dynamics", "models", "loops", "show", "lab")
+COMMAND_GROUPS = ("dynamics", "models", "loops", "rhs", "show", "lab", "compiler")
 
 app = typer.Typer(
     name="fgdyn",

@@ -35,10 +35,11 @@ def _halves_first(mechanism: Mechanism) -> list[Joint]:
             beside[joint.child].add(joint.parent)
             beside[joint.parent].add(joint.child)
     order: list[Joint] = []
-    waiting = [set(part) for part in _parts(set(joint_to), beside)]
+    outward = {joint.child: k for k, joint in enumerate(mechanism.topology.outward)}
+    waiting = _parts(set(joint_to), beside)
     while waiting:  # from the last eliminated to the first
         part = waiting.pop()
-        middle = _middle(part, beside)
+        middle = _middle(part, beside, outward)
         order.append(joint_to[middle])
         waiting += _parts(part - {middle}, beside)
     order.reverse()
@@ -61,12 +62,12 @@ def _parts(links: set[str], beside: dict[str, set[str]]) -> list[set[str]]:
     return parts
 
 
-def _middle(part: set[str], beside: dict[str, set[str]]) -> str:
-    """The link of a tree whose removal leaves the smallest largest part."""
-    root = min(part)
+def _middle(part: set[str], beside: dict[str, set[str]], outward: dict[str, int]) -> str:
+    """The link of a tree whose removal leaves the smallest largest part; of two, the outer one."""
+    root = min(part, key=outward.__getitem__)
     order, parent = [root], {root: ""}
     for link in order:
-        for other in sorted(beside[link] & part):
+        for other in sorted(beside[link] & part, key=outward.__getitem__):
             if other not in parent:
                 parent[other] = link
                 order.append(other)
@@ -76,4 +77,4 @@ def _middle(part: set[str], beside: dict[str, set[str]]) -> str:
         if parent[link]:
             below[parent[link]] += below[link]
             largest[parent[link]] = max(largest[parent[link]], below[link])
-    return min(order, key=lambda link: (max(largest[link], len(part) - below[link]), link))
+    return min(order, key=lambda link: (max(largest[link], len(part) - below[link]), -outward[link]))

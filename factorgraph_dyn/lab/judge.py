@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import monotonic, perf_counter
 
 import numpy as np
 
@@ -65,8 +65,12 @@ class Judge:
         self.asked, self.problem, self.named = asked, problem, named
         self._kernelless = asked.objective in ("depth", "blocks")
 
-    def choose(self, elites: Sequence[tuple[float, Names]]) -> Verdict:
+    def choose(self, elites: Sequence[tuple[float, Names]], deadline: float = math.inf) -> Verdict:
         """The best of the best.
+
+        Args:
+            elites: Score and ordering, best first.
+            deadline: Monotonic time after which no more than one good one is judged, s.
 
         Raises:
             OrderingError: None of them is exact enough.
@@ -86,7 +90,7 @@ class Judge:
             found = self._measure("search", names, score, check)
             if found is not None and found.error <= allowed:
                 candidates.append(found)
-            if len(candidates) == JUDGED:
+            if len(candidates) == JUDGED or (candidates and monotonic() > deadline):
                 break
         if not candidates:
             raise OrderingError(

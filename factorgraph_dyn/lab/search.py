@@ -263,7 +263,7 @@ class _Search:
     def finish(self) -> SearchResult:
         """Judge the best ones and choose."""
         judge = Judge(self.asked, self.problem, self.named)
-        verdict = judge.choose(self.elites.sorted())
+        verdict = judge.choose(self.elites.sorted(), self.began + self.budget)
         result = SearchResult(
             mechanism=self.asked.mechanism,
             problem=self.asked.problem,
