@@ -220,3 +220,17 @@ def test_unknown_ordering_lists_the_names():
     mechanism = fgd.robots.rrr()
     with pytest.raises(fgd.OrderingError, match="aba, crba, colamd"):
         fgd.forward_dynamics(mechanism, np.zeros(3), np.zeros(3), np.zeros(3), ordering="abba")
+
+
+def test_graphs_are_there_for_networkx():
+    import networkx as nx
+
+    mechanism = branching_tree()
+    graph = forward_graph(mechanism)
+    drawn = graph.to_networkx()
+    assert nx.is_bipartite(drawn)
+    assert nx.is_connected(drawn)
+    assert len(drawn) == len(graph.variables) + len(graph.factors)
+    structure = eliminate_structure(graph, [graph.by_name[x] for x in choose_ordering(mechanism, graph, "metis")])
+    assert nx.is_directed_acyclic_graph(structure.bayes_net())
+    assert structure.depth == nx.dag_longest_path_length(structure.clique_tree) + 1

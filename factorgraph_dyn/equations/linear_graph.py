@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
@@ -130,11 +131,18 @@ class LinearGraph:
             check_name(name, self.by_name, "variable", "the graph", InputError)
         return self.by_name[name]
 
+    def to_networkx(self) -> nx.Graph:
+        """The factor graph for graph algorithms: variables (bipartite=0) joined to factors (bipartite=1) by name."""
+        graph = nx.Graph()
+        graph.add_nodes_from((str(variable) for variable in self.variables), bipartite=0)
+        for factor in self.factors:
+            graph.add_node(str(factor), bipartite=1)
+            graph.add_edges_from((str(factor), str(variable)) for variable, _ in factor.blocks)
+        return graph
+
     def dense(self) -> tuple[Array, Array]:
         """The stacked system (A, b) with A x = b, columns in the order of ``variables``."""
-        dtype = np.result_type(
-            *(f.rhs for f in self.factors), *(b for f in self.factors for _, b in f.blocks)
-        )
+        dtype = np.result_type(*(f.rhs for f in self.factors), *(b for f in self.factors for _, b in f.blocks))
         A = np.zeros((self.rows, self.columns), dtype=dtype)
         b = np.zeros(self.rows, dtype=dtype)
         row = 0

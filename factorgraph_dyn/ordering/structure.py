@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import networkx as nx
+
 from factorgraph_dyn.equations import LinearGraph, Variable
 
 
@@ -114,13 +116,31 @@ class Structure:
         return _clique_tree(self.variables, self.parents)
 
     @cached_property
+    def clique_tree(self) -> nx.DiGraph:
+        """The clique tree for graph algorithms: an edge from every clique to its parent, the root's side.
+
+        Nodes are indices into ``cliques``, with the attributes ``frontals`` and ``separator``.
+        """
+        tree = nx.DiGraph()
+        for index, (frontals, separator, parent) in enumerate(self.cliques):
+            tree.add_node(index, frontals=frontals, separator=separator)
+            if parent is not None:
+                tree.add_edge(index, parent)
+        return tree
+
+    @cached_property
     def depth(self) -> int:
         """Number of cliques on the longest way to a root: the steps that no parallelism saves."""
-        depth: dict[int, int] = {}
-        for index in reversed(range(len(self.cliques))):  # roots come last
-            parent = self.cliques[index][2]
-            depth[index] = 1 if parent is None else depth[parent] + 1
-        return max(depth.values(), default=0)
+        return len(nx.dag_longest_path(self.clique_tree))
+
+    def bayes_net(self) -> nx.DiGraph:
+        """The Bayes net for graph algorithms: an edge from every variable to each of its parents."""
+        net = nx.DiGraph()
+        net.add_nodes_from(self.variables)
+        net.add_edges_from(
+            (x, parent) for x, parents in zip(self.variables, self.parents, strict=True) for parent in parents
+        )
+        return net
 
 
 def eliminate_structure(graph: LinearGraph, order: Iterable[Variable]) -> Structure:
