@@ -111,7 +111,7 @@ def contact_inputs(state: State, contacts: Sequence[ContactLike]) -> Inputs:
     placed = tuple(map(as_contact, contacts))
     if all(contact.axes == "link" for contact in placed):
         return _link_contacts(state.mechanism, placed)
-    return _contact_inputs(state.mechanism, placed, state.q)
+    return _contact_inputs(state.mechanism, placed, link_poses(state.mechanism, state.q))
 
 
 @lru_cache(maxsize=64)
@@ -134,32 +134,32 @@ def _motor_inputs(mechanism: Mechanism, joints: tuple[str, ...]) -> Inputs:
 @lru_cache(maxsize=64)
 def _link_contacts(mechanism: Mechanism, contacts: tuple[Contact, ...]) -> Inputs:
     """Contacts in axes of links do not depend on the state: work for once a mechanism."""
-    return _contact_inputs(mechanism, contacts, None)
+    return _contact_inputs(mechanism, contacts, {})
 
 
-def _contact_inputs(mechanism: Mechanism, contacts: Sequence[Contact], q: Floats | None) -> Inputs:
+def _contact_inputs(mechanism: Mechanism, contacts: Sequence[Contact], poses: Mapping[str, Floats]) -> Inputs:
     names = tuple(name for contact in contacts for name in contact.input_names)
     wrenches: dict[str, Floats] = {}
     start = 0
     for contact in contacts:
-        link, R, p = contact_pose(mechanism, contact, q)
+        link, R, p = contact_pose(mechanism, contact, poses)
         columns = wrenches.setdefault(link, np.zeros((6, len(names))))
         columns[:, start : start + contact.size] = contact_wrenches(contact, R, p)
         start += contact.size
     return Inputs(names, np.zeros((mechanism.nv, len(names))), wrenches)
 
 
-def contact_pose(mechanism: Mechanism, contact: Contact, q: Floats | None) -> tuple[str, Floats, Floats]:
+def contact_pose(mechanism: Mechanism, contact: Contact, poses: Mapping[str, Floats]) -> tuple[str, Floats, Floats]:
     """The link of a contact, the axes R of its directions (3, 3) and its point p (3,), both in the link.
 
-    The coordinates q are needed for contacts in world axes only.
+    The poses T_world_link of the links are needed for contacts in world axes only.
     """
     link, T_link_frame = find_place(mechanism, contact.link)
     R, p = T_link_frame[:3, :3], T_link_frame[:3, 3]
     if contact.point.any():
         p = p + R @ contact.point
-    if contact.axes == "world" and q is not None:
-        R = link_poses(mechanism, q)[link][:3, :3].T
+    if contact.axes == "world":
+        R = poses[link][:3, :3].T
     return link, R, p
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.kinematics import link_jacobian
+from factorgraph_dyn.model.kinematics import link_jacobian, link_poses
 from factorgraph_dyn.solve.articulated import articulated_bodies
 from factorgraph_dyn.solve.carpentier import three_pass_inverse
 from factorgraph_dyn.solve.closed_response import bias_accelerations, closure_rows
@@ -194,9 +194,11 @@ METHODS: dict[str, Callable[[State, Inputs], tuple[Floats, Floats]]] = {
 def _tasks(state: State, tasks: Sequence[ContactLike]) -> tuple[Floats, Floats]:
     """The task Jacobian J_t = W^T J (t, nv) and J_t' v (t,)."""
     rows, biases = [np.zeros((0, state.mechanism.nv))], [np.zeros(0)]
-    bias = bias_accelerations(state) if tasks else {}
+    if not tasks:
+        return rows[0], biases[0]
+    bias, poses = bias_accelerations(state), link_poses(state.mechanism, state.q)
     for task in map(as_contact, tasks):
-        link, R, p = contact_pose(state.mechanism, task, state.q)
+        link, R, p = contact_pose(state.mechanism, task, poses)
         W = contact_wrenches(task, R, p)
         rows.append(W.T @ link_jacobian(state.mechanism, state.q, link))
         A = bias[link]
