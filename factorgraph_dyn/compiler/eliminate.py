@@ -64,12 +64,14 @@ class Eliminated:
         solution: For every column, its coefficients by parameter column; the unit column's
             coefficient is the constant term.
         guards: Values to watch at run time.
+        milestones: What back-substitution will need of each eliminated row, in the order of elimination.
         undetermined: Columns that no equation determines.
         redundant: How many equations turned out to repeat others.
     """
 
     solution: dict[int, Row] = field(default_factory=dict)
     guards: list[Guard] = field(default_factory=list)
+    milestones: list[int] = field(default_factory=list)
     undetermined: set[int] = field(default_factory=set)
     redundant: int = 0
 
@@ -234,6 +236,7 @@ class Elimination:
         for number in others:
             self._subtract(number, pivot.column, row, inverse)
         self.steps.append((pivot.column, row, inverse))
+        self.result.milestones += [inverse, *row.values()]
 
     def _subtract(self, number: int, column: int, pivot_row: Row, inverse: int) -> None:
         """row -= (entry / pivot) pivot_row."""

@@ -93,6 +93,7 @@ class _Emitter:
         self.parts, self.angles_before = _cut(program, segment)
         self.part_of = {node: k for k, part in enumerate(self.parts) for node in part}
         self._place_sines_and_cosines()
+        self.cheap = self._cheap_nodes()
         self._count_uses()
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
@@ -104,6 +105,22 @@ class _Emitter:
         for node, operation in enumerate(program.operation):
             if operation in (t.COS, t.SIN) and program.left[node] in self.angle_slots:
                 self.slot[node] = self.angle_slots[program.left[node]] + (operation == t.SIN)
+
+    def _cheap_nodes(self) -> set[int]:
+        """Nodes that are computed again where they are needed, rather than passed on.
+
+        One operation on inputs, sines, cosines and constants costs no more than a load, and values
+        that are not kept leave room in the first-level cache.
+        """
+        program = self.program
+        at_hand = {*self.slot, *program.constants}
+        return {
+            node
+            for node in self.part_of
+            if program.operation[node] in (t.ADD, t.SUB, t.MUL)
+            and program.left[node] in at_hand
+            and program.right[node] in at_hand
+        } - set(self.angle_slots)
 
     def _count_uses(self) -> None:
         """Uses of every node, which products fuse, and the last part that reads a node."""
@@ -183,7 +200,7 @@ class _Emitter:
             self._store(self._line(f"fneg {self.vector} {value}") if negative else value, slot)
         for guard in self.guards_of.get(node, ()):
             self._watch(self._value(node), guard)
-        if node in self.part_of and self.last_part.get(node, -1) > number:
+        if node in self.part_of and node not in self.cheap and self.last_part.get(node, -1) > number:
             if not self.free:
                 self.free.append(self.end)
                 self.end += 1
@@ -212,6 +229,9 @@ class _Emitter:
 
     def _value(self, node: int) -> str:
         name = self.names.get(node)
+        if name is None and node in self.cheap:
+            self._operation(node)
+            return self.names[node]
         if name is None:
             constant = self.program.constants.get(node)
             name = self._load(self.slot[node]) if constant is None else self._splat(constant)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from factorgraph_dyn.compiler import tape as t
 from factorgraph_dyn.compiler.field import PRIME
-from factorgraph_dyn.compiler.schedule import depth_first_order
+from factorgraph_dyn.compiler.schedule import depth_first_order, waiting_time
 from factorgraph_dyn.compiler.tape import Tape
 
 
@@ -105,12 +105,27 @@ def operands(operation: int, left: int, right: int) -> tuple[int, ...]:
     return () if operation in (t.CONSTANT, t.INPUT) else (left,)
 
 
-def build(tape: Tape, inputs: Sequence[int], outputs: Sequence[int], guards: Sequence[Guard] = ()) -> Program:
-    """The program of some outputs of a tape."""
+def build(
+    tape: Tape,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    guards: Sequence[Guard] = (),
+    milestones: Sequence[int] = (),
+) -> Program:
+    """The program of some outputs of a tape.
+
+    Args:
+        tape: Where the values are.
+        inputs: References of the arguments, in order.
+        outputs: References of the results, in order.
+        guards: Values to watch.
+        milestones: Values on the way in an order that may keep fewer values waiting than the order in
+            which the outputs need them.
+    """
     operation, left, right = list(tape.operation), list(tape.left), list(tape.right)
     roots = [abs(ref) for ref in outputs] + [abs(guard.ref) for guard in guards]
     _factor_products(tape, operation, left, right, roots)
-    stages = _stages(operation, left, right, roots)
+    stages = _stages(operation, left, right, roots, [abs(ref) for ref in milestones])
     used = {node for angles, nodes in stages for node in (*angles, *nodes)}
     used.update(roots)
     used.update(read for node in tuple(used) for read in operands(operation[node], left[node], right[node]))
@@ -175,10 +190,12 @@ def _factor_products(tape: Tape, operation: list[int], left: list[int], right: l
 
 
 def _stages(
-    operation: list[int], left: list[int], right: list[int], roots: list[int]
+    operation: list[int], left: list[int], right: list[int], roots: list[int], milestones: list[int]
 ) -> tuple[tuple[list[int], list[int]], ...]:
     """Angles and arithmetic in the order in which they run."""
     live = live_nodes(operation, left, right, roots)
+    alive = set(live)
+    on_the_way = [node for node in milestones if node in alive]
     angles_left = {left[node] for node in live if operation[node] in (t.SIN, t.COS)}
     done: set[int] = {node for node in live if operation[node] in (t.CONSTANT, t.INPUT)}
     stages: list[tuple[list[int], list[int]]] = []
@@ -186,8 +203,9 @@ def _stages(
     while True:
         nested = {angle: _angles_above(operation, left, right, angle) for angle in angles_left}
         goals = [angle for angle, above in nested.items() if not above & angles_left]
-        targets = sorted(goals) if goals else roots
-        order = depth_first_order(operation, left, right, targets, done)
+        candidates = [sorted(goals)] if goals else [roots, on_the_way + roots]
+        orders = [depth_first_order(operation, left, right, targets, done) for targets in candidates]
+        order = min(orders, key=lambda nodes: waiting_time(operation, left, right, nodes))
         done.update(order)
         stages.append((ready, order))
         if not goals:

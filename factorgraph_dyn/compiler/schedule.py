@@ -31,6 +31,17 @@ def depth_first_order(
     return _operands_first(operation, left, right, targets, done, need)
 
 
+def waiting_time(operation: Sequence[int], left: Sequence[int], right: Sequence[int], order: Sequence[int]) -> int:
+    """How long values wait for their last use, summed: the room they need, times the time they need it."""
+    position = {node: place for place, node in enumerate(order)}
+    last: dict[int, int] = {}
+    for place, node in enumerate(order):
+        last[left[node]] = place
+        if operation[node] in (t.ADD, t.SUB, t.MUL):
+            last[right[node]] = place
+    return sum(place - position[node] for node, place in last.items() if node in position)
+
+
 def _operands_first(
     operation: Sequence[int],
     left: Sequence[int],

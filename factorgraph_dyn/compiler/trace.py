@@ -112,7 +112,7 @@ class _Tracer:
         outputs = [self._output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        program = programs.build(self.tape, self.input_refs, flat, _distinct(eliminated.guards))
+        program = programs.build(self.tape, self.input_refs, flat, _distinct(eliminated.guards), eliminated.milestones)
         inputs = tuple(Operand((len(self.values[name]),)) for name in self.problem.arguments)
         shapes = tuple(Operand(output.shape) for output in outputs)
         return Traced(program, inputs, shapes, chosen, eliminated.redundant)

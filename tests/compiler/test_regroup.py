@@ -1,0 +1,59 @@
+"""Regrouped inertial parameters change wrenches, never the motion or the torques."""
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.compiler.regroup import regrouped, unfelt_part
+from factorgraph_dyn.equations import Known, dynamics_graph, evaluate_state
+from tests.helpers import MOVABLE_KINDS, mixed_tree, relative_error
+
+AGREEMENT = 1e-10
+
+
+def torques(mechanism, q, v, a):
+    nv = mechanism.nv
+    known = Known(a, np.zeros(nv), np.ones(nv, dtype=bool), np.zeros(nv, dtype=bool))
+    graph = dynamics_graph(evaluate_state(mechanism, q, v), known)
+    A, b = graph.dense()
+    x = np.linalg.solve(A, b)
+    return np.concatenate([x[graph.column_slices[v]] for v in graph.variables if v.kind == "tau"])
+
+
+@pytest.mark.parametrize("seed", [seed for seed in range(30) if 0 < mixed_tree(seed).nv < 30][:8])
+def test_torques_stay(seed):
+    mechanism = mixed_tree(seed)
+    q, v = mechanism.random_state(seed)
+    a = np.random.default_rng(seed).normal(size=mechanism.nv)
+    assert relative_error(torques(regrouped(mechanism), q, v, a), torques(mechanism, q, v, a)) < AGREEMENT
+
+
+@pytest.mark.parametrize("kind", MOVABLE_KINDS)
+def test_no_joint_feels_what_is_moved(kind):
+    """Power and momentum of the moved part do not depend on the joint's motion."""
+    rng = np.random.default_rng(1)
+    half = rng.normal(size=(3, 3))
+    link = fgd.Link("child", 2.0, rng.normal(size=3), half @ half.T)
+    joint = fgd.Joint("joint", kind, "base", "child", pitch=0.3)
+    mechanism = fgd.Mechanism("one", [fgd.Link("base"), link], [joint])
+    part = unfelt_part(joint, link.spatial_inertia)
+    np.testing.assert_allclose(part, part.T)
+    if kind in ("revolute", "continuous", "prismatic", "spherical", "universal"):
+        S = evaluate_state(mechanism, mechanism.neutral(), np.zeros(mechanism.nv)).joints["joint"].S
+        np.testing.assert_allclose(part @ S, 0.0, atol=1e-12)
+    else:
+        assert not part.any()
+
+
+def test_fewer_parameters_are_left():
+    before, after = fgd.robots.puma560(), regrouped(fgd.robots.puma560())
+    count = [sum(np.count_nonzero(link.spatial_inertia) for link in m.links[1:]) for m in (before, after)]
+    assert count[1] < 0.8 * count[0]
+
+
+def test_wrenches_are_those_of_the_real_links():
+    mechanism = fgd.robots.puma560()
+    q, v = mechanism.random_state(3)
+    name = mechanism.joint_names[3]
+    found = fgd.compile(mechanism, "inverse", outputs=[f"F[{name}]"])(q, v, v)
+    assert relative_error(found, fgd.inverse_dynamics(mechanism, q, v, v).wrenches[name]) < AGREEMENT
