@@ -59,9 +59,11 @@ def report(
     output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")],
     problem: ProblemOption = "forward",
     known_acceleration: GivenOption = None,
+    kernels: Annotated[bool, typer.Option(help="Compile and time a kernel for each ordering, too.")] = True,
 ) -> None:
     """Write one interactive page: step through the elimination of every ordering and compare them."""
     from factorgraph_dyn.show.report import write_report
 
-    write_report(find_robot(robot), output, problem=problem, known_accelerations=known_acceleration or None)
+    given = known_acceleration or None
+    write_report(find_robot(robot), output, problem=problem, known_accelerations=given, kernels=kernels)
     print(f"Wrote {output}; open it in a browser.")

@@ -34,7 +34,7 @@ def draw_bars(rows: Sequence[Mapping[str, Any]], title: str) -> Any:
     shown = [row for row in rows if any(_number(row.get(cost)) is not None for cost in costs)]
     if not shown:
         raise InputError("No ordering of the comparison applies to this problem; there is nothing to draw.")
-    across = min(len(costs), 3)
+    across = 4 if len(costs) > 6 else min(len(costs), 3)
     down = -(-len(costs) // across)
     panel = 0.26 * len(shown) + 0.75
     figure = new_figure(3.3 * across + 0.9, panel * down + 0.6)

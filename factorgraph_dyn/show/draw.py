@@ -44,7 +44,7 @@ def draw(
         ordering: Name of an ordering or variable names; by default aba, for inverse dynamics rnea.
             Bars show all orderings and, if it is not one of the named ones, this one too.
         known_accelerations: Joints whose acceleration a hybrid problem gives; by default every second
-            freedom.
+            freedom, or every motor's where there are loops.
 
     Returns:
         The figure; None for an animation.

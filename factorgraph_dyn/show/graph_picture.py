@@ -106,7 +106,7 @@ def paint_headings(axes: Any, headings: Sequence[Heading], size: float = 7.0) ->
         x, y = heading.place
         style: dict[str, Any] = {"fontsize": size, "linespacing": 1.1, "zorder": 2.2, "bbox": behind}
         if heading.kind == "link":
-            text = shortened(heading.text, 11, 3)
+            text = shortened(heading.text, 10, 3)
             write_text(axes, x, y, text, color=GREY, style="italic", **style)
         elif heading.kind == "coupling":
             write_text(axes, x, y, shortened(heading.text, 18, 2), color=COLOUR["lambda"], **style)

@@ -172,16 +172,17 @@ def _line(kind: str, owner: str, place: Point, node: Node, obstacles: Floats, su
 def _headings(subject: Subject, places: Places, drawn: set[str]) -> list[Heading]:
     mechanism = subject.mechanism
     loops = {loop.name for loop in mechanism.loops}
+    with_a = {place[1] for joint, place in places.joint.items() if f"a[{joint}]" in drawn}  # strips
     headings = []
     for name, (x, y) in places.link.items():
-        if any(f"a[{joint}]" in drawn for joint, place in places.joint.items() if place[1] == y):
+        if y in with_a:
             headings.append(Heading(name, "link", (x, y + 0.1)))
         elif f"A[{name}]" in drawn:
             headings.append(Heading(name, "link", (x, y + ROW["A"] + RADIUS + 0.32)))
     for name, (x, y) in places.joint.items():
         parent = mechanism.joint_by_name[name].parent if name not in loops else None
         starts = parent is not None and places.link[parent][1] != y and name not in places.turns
-        top = y + RADIUS if f"a[{name}]" in drawn else y + ROW["A"] + RADIUS + 0.55
+        top = y + RADIUS if y in with_a else y + ROW["A"] + RADIUS + 0.55
         if f"a[{name}]" in drawn or f"F[{name}]" in drawn:
             headings.append(Heading(name, "loop" if name in loops else "joint", (x, top + 0.12), starts))
     headings += [

@@ -37,6 +37,7 @@ def write_report(
     problem: str = "forward",
     orderings: Sequence[OrderingLike] | None = None,
     known_accelerations: Iterable[str] | None = None,
+    kernels: bool = True,
 ) -> None:
     """Write the interactive page of a mechanism's orderings.
 
@@ -46,7 +47,9 @@ def write_report(
         problem: "forward", "inverse" or "hybrid".
         orderings: Names or sequences of variable names; by default every named ordering that applies.
         known_accelerations: Joints whose acceleration a hybrid problem gives; by default every second
-            freedom.
+            freedom, or every motor's where there are loops.
+        kernels: Whether the comparison compiles and times the kernel of each ordering, which takes seconds
+            for large mechanisms.
 
     Raises:
         FactorGraphDynError: An unknown word, an ordering that does not fit, or a path that cannot be
@@ -55,7 +58,7 @@ def write_report(
     file = Path(path)
     if file.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"The report {str(file)!r} must end in .html.")
-    page = report_page(mechanism, problem, orderings, known_accelerations)
+    page = report_page(mechanism, problem, orderings, known_accelerations, kernels)
     try:
         file.write_text(page, encoding="utf-8")
     except OSError as error:
@@ -67,9 +70,10 @@ def report_page(
     problem: str = "forward",
     orderings: Sequence[OrderingLike] | None = None,
     known_accelerations: Iterable[str] | None = None,
+    kernels: bool = True,
 ) -> str:
     """The page as text."""
-    data = report_data(mechanism, problem, orderings, known_accelerations)
+    data = report_data(mechanism, problem, orderings, known_accelerations, kernels)
     script = _part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     values = {
@@ -88,6 +92,7 @@ def report_data(
     problem: str = "forward",
     orderings: Sequence[OrderingLike] | None = None,
     known_accelerations: Iterable[str] | None = None,
+    kernels: bool = True,
 ) -> dict[str, Any]:
     """What the page shows, as plain data."""
     given = None if known_accelerations is None else tuple(known_accelerations)
@@ -131,7 +136,7 @@ def report_data(
         "bounds": _bounds(layout.bounds),
         "arrows": arrows,
         "orderings": shown,
-        "comparison": _comparison(mechanism, problem, chosen, given),
+        "comparison": [] if given is not None else _comparison(mechanism, problem, chosen, kernels),
     }
 
 
@@ -193,14 +198,12 @@ def _ordering_data(
     }
 
 
-def _comparison(
-    mechanism: Mechanism, problem: str, chosen: Sequence[Ordering], given: tuple[str, ...] | None
-) -> list[dict[str, Any]]:
-    """The rows of the comparison; none where the problem is not the one that is compared."""
-    if given is not None:
-        return []
+def _comparison(mechanism: Mechanism, problem: str, chosen: Sequence[Ordering], kernels: bool) -> list[dict[str, Any]]:
+    """The rows of the comparison of orderings."""
+    # Names are looked up again, as the graph that a closed mechanism is solved with is another one.
+    wanted = [ordering.name if ordering.name in ORDERING_NAMES else ordering for ordering in chosen]
     try:
-        rows = compare_orderings(mechanism, problem, list(chosen))
+        rows = compare_orderings(mechanism, problem, wanted, kernels=kernels)
     except FactorGraphDynError as error:
         return [{"ordering": ordering.name, "note": str(error)} for ordering in chosen]
     return [{str(key): _plain(value) for key, value in row.items()} for row in rows]
@@ -208,13 +211,19 @@ def _comparison(
 
 def _facts(mechanism: Mechanism, layout: Layout) -> list[str]:
     graph = layout.subject.graph
-    facts = [f"{len(mechanism.links)} links", f"{len(mechanism.joint_names)} joints", f"{mechanism.nv} freedoms"]
-    if mechanism.loops:
-        facts.append(f"{len(mechanism.loops)} loops")
-    if mechanism.couplings:
-        facts.append(f"{len(mechanism.couplings)} couplings")
-    return [*facts, f"{len(graph.variables)} variables with {graph.columns} entries",
-            f"{len(graph.factors)} equations with {graph.rows} rows"]  # fmt: skip
+    counts = {
+        "link": len(mechanism.links),
+        "joint": len(mechanism.joint_names),
+        "freedom": mechanism.nv,
+        "loop": len(mechanism.loops),
+        "coupling": len(mechanism.couplings),
+    }
+    facts = [f"{count} {noun}{'s' if count != 1 else ''}" for noun, count in counts.items() if count]
+    return [
+        *facts,
+        f"{len(graph.variables)} variables with {graph.columns} entries",
+        f"{len(graph.factors)} equations with {graph.rows} rows",
+    ]
 
 
 def _plain(value: Any) -> Any:

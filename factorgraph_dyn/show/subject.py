@@ -92,7 +92,7 @@ def make_subject(
         mechanism: The mechanism.
         problem: "forward", "inverse" or "hybrid".
         known_accelerations: Joints whose acceleration a hybrid problem gives; by default every
-            second freedom, as in comparisons of orderings.
+            second freedom, or every motor's where there are loops, as in comparisons of orderings.
     """
     q = mechanism.tree.neutral()  # structure does not depend on the state
     state = evaluate_state(mechanism, q, np.zeros(mechanism.nv))
@@ -133,6 +133,8 @@ def _known(mechanism: Mechanism, problem: str, given: Iterable[str] | None) -> K
     if problem == "inverse":
         return Known(zeros, zeros, everything, ~actuated_entries(mechanism, None))
     mask = np.arange(nv) % 2 == 0
+    if mechanism.is_closed_kind:
+        mask = actuated_entries(mechanism, None)
     if given is not None:
         mask = np.zeros(nv, dtype=bool)
         for name in [given] if isinstance(given, str) else given:

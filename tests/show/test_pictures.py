@@ -38,10 +38,17 @@ def test_steps_are_animated(tmp_path):
         assert picture.n_frames == 1 + 6
 
 
+def tree_with_long_names() -> fgd.Mechanism:
+    tree = fgd.robots.random_tree(14, seed=3, branching=1.6, kinds=("all",))
+    names = {f"{part}{i}": f"{part}_of_the_left_front_leg_number_{i}" for part in ("link", "joint") for i in range(15)}
+    return tree.rename({old: new for old, new in names.items() if not old.endswith("t0") and old != "link0"})
+
+
 @pytest.mark.parametrize("what", ["graph", "dag", "matrix", "tree"])
-@pytest.mark.parametrize("robot", ["rrr", "puma560", "humanoid", "pendulum:30", "five_bar", "delta"])
+@pytest.mark.parametrize("robot", ["rrr", "puma560", "humanoid", "pendulum:30", "five_bar", "delta", "long names"])
 def test_texts_do_not_overlap(robot, what):
-    figure = fgd.draw(find_robot(robot), what, ordering="metis")
+    mechanism = tree_with_long_names() if robot == "long names" else find_robot(robot)
+    figure = fgd.draw(mechanism, what, ordering="metis")
     renderer = figure.canvas.get_renderer()
     width, height = figure.canvas.get_width_height()
     texts = [text for text in [*figure.texts, *(t for axes in figure.axes for t in axes.texts)] if text.get_text()]

@@ -27,7 +27,7 @@ def embedded(page: str) -> dict:
 @pytest.mark.parametrize("problem", ["forward", "inverse", "hybrid"])
 def test_data_is_the_elimination(problem):
     arm = fgd.robots.rrr()
-    data = report_data(arm, problem)
+    data = report_data(arm, problem, kernels=problem == "forward")
     assert data["orderings"][0]["name"] == ("rnea" if problem == "inverse" else "aba")
     subject = make_subject(arm, problem)
     names = [node["name"] for node in data["nodes"]]
@@ -38,10 +38,11 @@ def test_data_is_the_elimination(problem):
         for step in ordering["steps"]:
             assert all(f"{parent},{step['variable']}" in data["arrows"] for parent in step["parents"])
     assert {row["ordering"] for row in data["comparison"]} == {o["name"] for o in data["orderings"]}
+    assert all(("operations" in row) == (problem == "forward") for row in data["comparison"])
 
 
 def test_page_is_self_contained_and_survives_hostile_names():
-    page = report_page(hostile_mechanism())
+    page = report_page(hostile_mechanism(), kernels=False)
     assert {node["name"] for node in embedded(page)["nodes"]} >= {f"A[{name}]" for name in NAMES}
     assert page.count("<script") == page.count("</script>") == 2
     assert "<img" not in page
@@ -66,10 +67,12 @@ def test_bad_requests_are_refused(tmp_path):
 
 def test_command_report(tmp_path):
     file = tmp_path / "report.html"
-    words = ["report", "five_bar", "--problem", "inverse", "-o", str(file)]
+    words = ["report", "five_bar", "--problem", "inverse", "--no-kernels", "-o", str(file)]
     done = subprocess.run([sys.executable, "-m", "factorgraph_dyn", *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert embedded(file.read_text())["mechanism"] == "five_bar"
+    data = embedded(file.read_text())
+    assert data["mechanism"] == "five_bar"
+    assert any(row.get("time_us") for row in data["comparison"])
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +101,7 @@ SEEN = """({
 def test_stepping_changes_everything_together(browser, tmp_path):
     file = tmp_path / "report.html"
     arm = fgd.robots.puma560()
-    fgd.write_report(arm, file)
+    fgd.write_report(arm, file, kernels=False)
     browser.open(file)
     subject = make_subject(arm)
     steps = elimination_steps(subject, subject.order("aba"))
@@ -129,7 +132,7 @@ def test_stepping_changes_everything_together(browser, tmp_path):
 @needs_chromium
 def test_orderings_are_chosen_by_key_row_and_address(browser, tmp_path):
     file = tmp_path / "report.html"
-    fgd.write_report(fgd.robots.puma560(), file)
+    fgd.write_report(fgd.robots.puma560(), file, kernels=False)
     browser.open(file, fragment="#ordering=crba&step=18")
     seen = browser.run(SEEN)
     assert (seen["ordering"], seen["step"], seen["chosen"]) == ("crba", 18, ["crba"])
@@ -156,7 +159,7 @@ def test_orderings_are_chosen_by_key_row_and_address(browser, tmp_path):
 @pytest.mark.parametrize("width", [420, 1500])
 def test_pages_fit_their_window_and_draw(browser, tmp_path, width):
     file = tmp_path / "report.html"
-    fgd.write_report(fgd.robots.five_bar(), file, problem="forward")
+    fgd.write_report(fgd.robots.five_bar(), file, kernels=False)
     browser.open(file, width=width)
     assert browser.run("document.documentElement.scrollWidth") <= width
     assert browser.screenshot().startswith(b"\x89PNG")
@@ -169,7 +172,7 @@ def test_pages_fit_their_window_and_draw(browser, tmp_path, width):
 @needs_chromium
 def test_hostile_names_do_nothing(browser, tmp_path):
     file = tmp_path / "report.html"
-    fgd.write_report(hostile_mechanism(), file)
+    fgd.write_report(hostile_mechanism(), file, kernels=False)
     browser.open(file, fragment="#ordering=<b>&step=5")
     for _ in range(12):
         browser.press("ArrowRight")

@@ -26,6 +26,7 @@ function html(parent, tag, properties, text) {
 }
 
 const path = (points) => "M" + points.map((point) => point.join(" ")).join("L");
+const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 const short = (text, most) => text.length <= most ? text : text.slice(0, most / 2 - 1) + "…" + text.slice(1 - most / 2);
 
 // ---- panels: a title, zoom buttons, and a view that scrolls
@@ -70,7 +71,7 @@ function currentScale(id) {
   if (scale !== null) return scale;
   const room = view(id).clientWidth || 600;
   // Whole pictures fit the width, but letters stay readable: then the view scrolls.
-  return Math.max(Math.min(natural * 1.5, room / box[2]), natural * 0.55);
+  return Math.max(Math.min(natural * 1.15, room / box[2]), natural * 0.45);
 }
 
 function fit(id) {
@@ -130,9 +131,9 @@ function wrap(text, width, lines) {
 function drawHeadings(parent, headings) {
   for (const heading of headings) {
     const [x, y] = heading.at;
-    const width = heading.kind === "link" ? 11 : heading.left ? 12 : 16;
+    const width = heading.kind === "link" ? 10 : heading.left ? 12 : 16;
     const lines = wrap(heading.text, width, 3);
-    const up = heading.kind === "link" ? (lines.length - 1) / 2 : lines.length - 1;
+    const up = heading.kind === "link" || heading.kind === "coupling" ? (lines.length - 1) / 2 : lines.length - 1;
     const style = `heading ${heading.kind === "link" ? "link" : "joint"}${heading.left ? " left" : ""}`;
     lines.forEach((line, index) => {
       make(parent, "text", { class: style, x: heading.left ? x - 0.38 : x, y: y + 0.225 * (index - up) }, line);
@@ -211,7 +212,7 @@ function updateGraph() {
     const diamond = make(graph.made, "path", { class: "made", d: `M${x - 0.13} ${y}L${x} ${y - 0.13}L${x + 0.13} ${y}L${x} ${y + 0.13}Z` });
     make(diamond, "title", {}, `left by ${data.nodes[step.variable].name}: ${step.made.rows} rows over ${names(step.parents)}`);
   }
-  note("graph", `${data.dots.length - [...gone].filter((i) => i < data.dots.length).length + made.size} equations left`);
+  note("graph", `${plural(data.dots.length - [...gone].filter((i) => i < data.dots.length).length + made.size, "equation")} left`);
 }
 
 const names = (indices) => indices.map((index) => data.nodes[index].name).join(", ");
@@ -255,7 +256,7 @@ function updateDag() {
     group.classList.toggle("faded", dag.rank.get(index) >= state.step);
     group.classList.toggle("now", dag.rank.get(index) === state.step - 1);
   });
-  note("dag", `${arrows} arrows, ${fill} fill`);
+  note("dag", `${plural(arrows, "arrow")}, ${fill} fill`);
 }
 
 // ---- the matrix: rows of R on top, what is left of the equations below
@@ -327,7 +328,7 @@ function updateMatrix() {
     const variable = ordering.steps[state.step - 1].variable;
     reveal("matrix", place.get(variable), rows[state.step - 1].y);
   }
-  note("matrix", `${state.step} rows of R, ${rows.length - state.step} equations left`);
+  note("matrix", `${plural(state.step, "row")} of R, ${plural(rows.length - state.step, "equation")} left`);
 }
 
 // ---- the clique tree
@@ -370,7 +371,7 @@ function buildTree() {
     group.middle = [clique.x, middle(clique)];
     return group;
   });
-  note("tree", `${cliques.length} cliques in ${levels} parallel steps`);
+  note("tree", `${plural(cliques.length, "clique")} in ${plural(levels, "parallel step")}`);
 }
 
 function updateTree() {
@@ -386,7 +387,8 @@ function updateTree() {
 // ---- the comparison
 
 const COLUMN = { ordering: "ordering", nonzeros: "entries of R", fill: "fill", clique: "widest clique", depth: "parallel steps",
-  time_us: "GTSAM, µs", error: "error", note: "note", operations: "operations", kernel_ns: "kernel, ns a state" };
+  time_us: "GTSAM, µs", error: "error", note: "note", operations: "operations", kernel_ns: "kernel, ns a state", kernel_error: "kernel error", pivot: "smallest pivot" };
+const NO_COST = new Set(["error", "kernel_error", "pivot"]);
 const number = (value) => Number.isInteger(value) ? String(value) : Math.abs(value) < 0.01 && value !== 0 ? value.toExponential(1) : value.toPrecision(3);
 
 function buildComparison() {
@@ -412,8 +414,8 @@ function buildComparison() {
       const all = rows.map((other) => other[column]).filter((other) => typeof other === "number");
       cell.textContent = number(value);
       const most = Math.max(...all);
-      if (value === Math.min(...all) && column !== "error") cell.classList.add("best");
-      if (most > 0 && column !== "error") {
+      if (value === Math.min(...all) && !NO_COST.has(column)) cell.classList.add("best");
+      if (most > 0 && !NO_COST.has(column)) {
         const part = Math.max(0, 100 * value / most).toFixed(1);
         cell.style.background = `linear-gradient(to left, var(--bar) ${part}%, transparent ${part}%)`;
       }
@@ -431,7 +433,7 @@ function describe() {
   const known = (index) => index < data.dots.length ? data.dots[index].name : `what ${data.nodes[steps.find((s) => s.made && s.made.number === index).variable].name} left`;
   const gathered = step.gathered.map(known).join(", ");
   const given = step.parents.length ? `It now depends on ${names(step.parents)}.` : "It depends on nothing: it is solved.";
-  const left = step.made ? ` ${step.made.rows} rows are left over ${step.parents.length > 1 ? "them" : "it"}.` : " No row is left over.";
+  const left = step.made ? ` ${plural(step.made.rows, "row")} ${step.made.rows === 1 ? "is" : "are"} left over ${step.parents.length > 1 ? "them" : "it"}.` : " No row is left over.";
   return `Eliminate ${node.name}, gathering ${gathered}. ${given}${left}`;
 }
 
