@@ -8,14 +8,15 @@ One QR elimination of all rows, softer layers with small weights e1, e2, gives R
 
     R^T R = H = A^T A + e1^2 B^T B + e2^2 W^T W
 
-and its answer is off by the weights. Correction steps with the same R take the weights out again:
-without objectives x += H^-1 A^T (b - A x), which is iterated Tikhonov; with objectives the proximal
-method of multipliers,
+and its answer is off by the weights. Steps with the same R take the weights out again. Objectives
+come first, by the proximal method of multipliers,
 
-    x += H^-1 ( A^T (b - A x + s) + e1^2 B^T (c - B x) ),     s += b - A x.
+    x += H^-1 ( A^T (b - A x + s) + e1^2 B^T (c - B x) ),     s += b - A x,
 
-Both converge by the square of the ratio of neighbouring weights at every step, to the answer of the
-weighted problem's limit. No rank is decided anywhere; a redundant row is only satisfied twice.
+then the physics, by conjugate gradients on |b - A x|^2 with H as the preconditioner, which changes x
+only where the physics asks for it. A few steps reach rounding, also where the physics is badly
+conditioned (a chain of hundreds of loops). No rank is decided anywhere; a redundant row is only
+satisfied twice.
 Rows of wrenches and torques are divided by the mechanism's largest inertia, so that weights mean
 the same for a watch and for a crane. The work is linear in the graph: one elimination once a
 state, two back-substitutions for every correction.
@@ -39,11 +40,16 @@ from factorgraph_dyn.solve.elimination import BayesNet, eliminate, singular, to_
 from factorgraph_dyn.spatial import Floats
 
 TIE_WEIGHT = 1e-5  # e2 without objectives
+LARGE_GRAPH = 300  # variables above which physics is ill-conditioned enough to want a smaller e2
+TIE_WEIGHT_OF_LARGE_GRAPHS = 1e-7
 OBJECTIVE_WEIGHT = 1e-3  # e1
 TIE_WEIGHT_BELOW_OBJECTIVES = 1e-6  # e2 with objectives
-MAX_CORRECTIONS = 40
-SMALLEST_PROGRESS = 0.5  # a correction that leaves more of the misfit than this is the last one
-CLEANINGS = 4  # corrections that make a probe of the null space exact
+MAX_OBJECTIVE_STEPS = 30
+MAX_PHYSICS_STEPS = 60
+SMALLEST_PROGRESS = 0.5  # a step that leaves more than this of the misfit makes no progress
+PATIENCE = 5  # steps without progress that end the conjugate gradients
+ROUNDING = 1e-14  # misfit that ends them, relative to the right-hand sides
+NULL_ROUNDING = 1e-13  # the same for probes of the null space, which have no right-hand sides
 FORCES = ("F", "lambda")  # kinds of variables that ties hold
 INERTIAL_ROWS = ("wrench", "torque")  # equations in units of force
 
@@ -60,13 +66,20 @@ def with_ties(graph: LinearGraph, objectives: Iterable[Factor], tied: Iterable[V
         scale: What wrench and torque rows are divided by: the largest inertia, kg or kg m^2.
     """
     soft = [weighted(factor, OBJECTIVE_WEIGHT) for factor in objectives]
-    weight = TIE_WEIGHT_BELOW_OBJECTIVES if soft else TIE_WEIGHT
+    weight = tie_weight(graph, bool(soft))
     ties = [
         Factor("tie", variable.owner, ((variable, weight / _unit(variable, scale) * np.eye(variable.size)),),
                np.zeros(variable.size))
         for variable in tied
     ]  # fmt: skip
     return LinearGraph(graph.variables, (*scaled_physics(graph, scale), *soft, *ties), graph.known)
+
+
+def tie_weight(graph: LinearGraph, has_objectives: bool) -> float:
+    """The weight e2 of the ties."""
+    if has_objectives:
+        return TIE_WEIGHT_BELOW_OBJECTIVES
+    return TIE_WEIGHT if len(graph.variables) <= LARGE_GRAPH else TIE_WEIGHT_OF_LARGE_GRAPHS
 
 
 def scaled_physics(graph: LinearGraph, scale: float) -> tuple[Factor, ...]:
@@ -117,79 +130,97 @@ class LayeredSystem:
             x = self.net.net.optimize()
         except RuntimeError as error:
             raise singular(self.graph, self.ordering) from error
-        return self._values(self._corrected(x, self._physics, self._objectives))
+        if self._has_objectives:
+            x = self._towards_objectives(x, self._physics, self._objectives)
+        return self._values(self._onto_physics(x, self._physics, self._physics_only, self._floor(self._physics)))
 
     def solve_shifted(self, physics: LinearGraph) -> Values:
         """Every variable for other right-hand sides of the same physics and no objectives' targets."""
         shifted = to_gtsam(LinearGraph(self.graph.variables, scaled_physics(physics, self.scale)))
         silent = to_gtsam(_homogeneous(self._objective_rows))
-        return self._values(self._corrected(self._zero(), shifted, silent))
+        x = self._zero()
+        if self._has_objectives:
+            x = self._towards_objectives(x, shifted, silent)
+        return self._values(self._onto_physics(x, shifted, self._physics_only, self._floor(shifted)))
 
-    def probe_null_space(self, rng: np.random.Generator) -> Values:
-        """A random direction that neither physics nor objectives feel, of unit size in scaled forces.
+    def probe(self, rng: np.random.Generator) -> tuple[Values, float]:
+        """A random direction that neither physics nor objectives feel, and how they grow misfits.
 
-        Entries that are determined come out zero up to rounding.
+        R^-1 makes random numbers large along directions that the rows hardly feel. Projected onto the
+        null space that is a random null direction, of unit size in scaled forces, whose determined
+        entries are zero up to rounding; what is left estimates 1 / least singular value.
         """
-        pulled = gtsam.VectorValues()
-        for key, variable in enumerate(self.graph.variables):
-            size = variable.size
-            random = np.zeros(size)
-            if variable in self._tie_weights:
-                random = self._tie_weights[variable] ** 2 * _unit(variable, self.scale) * rng.normal(size=size)
-            pulled.insert(key, random)
-        n = self._step(pulled)
-        for _ in range(CLEANINGS):
-            n = n.subtract(self._step(self._felt(n)))
-        return self._values(n)
-
-    def growth(self, rng: np.random.Generator) -> float:
-        """How much determined variables grow random misfits: an estimate of 1 / least singular value."""
         random = gtsam.VectorValues()
         for key, variable in enumerate(self.graph.variables):
             random.insert(key, rng.normal(size=variable.size))
+        weight = tie_weight(self.graph, self._has_objectives)
         try:
-            # R^-1 makes directions large that the rows hardly feel; H^-1 A^T A then takes those out
-            # that they do not feel at all.
-            y = self._step(self._felt(self.net.net.backSubstitute(random)))
-        except RuntimeError:
-            return np.inf
-        values = self._values(y)
-        sizes = (
-            float(np.abs(value).max(initial=0.0)) / _unit(variable, self.scale) for variable, value in values.items()
-        )
-        return max(sizes, default=0.0)
+            y = self.net.net.backSubstitute(random).scale(weight)
+        except RuntimeError as error:
+            raise singular(self.graph, self.ordering) from error
+        everything = self._homogeneous_graph
+        n = self._onto_physics(y, everything, everything, NULL_ROUNDING)
+        felt = self._values(y.subtract(n))
+        sizes = (float(np.abs(x).max(initial=0.0)) / _unit(variable, self.scale) for variable, x in felt.items())
+        return self._values(n), max(sizes, default=0.0) / weight
 
     # ---- parts
 
-    def _corrected(
+    def _towards_objectives(
+        self, x: gtsam.VectorValues, physics: gtsam.GaussianFactorGraph, objectives: gtsam.GaussianFactorGraph
+    ) -> gtsam.VectorValues:
+        """The proximal method of multipliers, until its steps shrink no more."""
+        multipliers, last = self._zero(), np.inf
+        for count in range(MAX_OBJECTIVE_STEPS):
+            pull = physics.gradient(x).scale(-1.0)  # A^T (b - A x)
+            multipliers = multipliers.add(pull)
+            step = self._step(pull.add(multipliers).subtract(objectives.gradient(x)))
+            size = float(step.norm())
+            if size == 0.0 or not np.isfinite(size) or (count > 3 and size > SMALLEST_PROGRESS * last):
+                break
+            x, last = x.add(step), size
+        return x
+
+    def _onto_physics(
         self,
         x: gtsam.VectorValues,
         physics: gtsam.GaussianFactorGraph,
-        objectives: gtsam.GaussianFactorGraph,
+        homogeneous: gtsam.GaussianFactorGraph,
+        floor: float,
     ) -> gtsam.VectorValues:
-        best, best_misfit, last_step = x, np.inf, np.inf
-        multipliers = self._zero()
-        for round_number in range(MAX_CORRECTIONS):
-            misfit = float(physics.error(x)) ** 0.5
-            if not np.isfinite(misfit):
+        """Conjugate gradients on the misfit of the physics, preconditioned by H, from x.
+
+        Args:
+            x: Where to start.
+            physics: The rows to satisfy.
+            homogeneous: The same without right-hand sides.
+            floor: Misfit that is good enough.
+        """
+        best, best_misfit, waited = x, float(physics.error(x)) ** 0.5, 0
+        direction, previous, decrease = None, None, 1.0
+        for _ in range(MAX_PHYSICS_STEPS):
+            if best_misfit <= floor or waited >= PATIENCE:
                 break
-            if misfit < best_misfit or self._has_objectives:
-                best = x
-            if not self._has_objectives and misfit > SMALLEST_PROGRESS * best_misfit:
-                break
-            best_misfit = min(misfit, best_misfit)
-            pull = physics.gradient(x).scale(-1.0)  # A^T (b - A x)
-            if self._has_objectives:
-                multipliers = multipliers.add(pull)
-                pull = pull.add(multipliers).subtract(objectives.gradient(x))
+            pull = physics.gradient(x).scale(-1.0)
             step = self._step(pull)
-            x = x.add(step)
-            size = float(step.norm())
-            stalled = self._has_objectives and round_number > 3 and size > SMALLEST_PROGRESS * last_step
-            if size == 0.0 or stalled:
+            if direction is None:
+                direction = step
+            else:
+                turn = (step.dot(pull) - step.dot(previous)) / decrease
+                direction = step.add(direction.scale(max(turn, 0.0)))
+            previous, decrease = pull, float(step.dot(pull))
+            felt = 2.0 * float(homogeneous.error(direction))  # |A direction|^2
+            if not (felt > 0.0 and decrease > 0.0):
                 break
-            last_step = size
+            x = x.add(direction.scale(float(pull.dot(direction)) / felt))
+            misfit = float(physics.error(x)) ** 0.5
+            waited = 0 if misfit < SMALLEST_PROGRESS * best_misfit else waited + 1
+            if misfit < best_misfit:
+                best, best_misfit = x, misfit
         return best
+
+    def _floor(self, physics: gtsam.GaussianFactorGraph) -> float:
+        return ROUNDING * float(physics.error(self._zero())) ** 0.5
 
     def _step(self, pull: gtsam.VectorValues) -> gtsam.VectorValues:
         """H^-1 times a vector, by the semi-normal equations R^T R dx = pull."""
@@ -201,21 +232,17 @@ class LayeredSystem:
             ) from error
 
     @cached_property
-    def _tie_weights(self) -> dict[Variable, float]:
-        return {
-            factor.blocks[0][0]: float(factor.blocks[0][1][0, 0])
-            for factor in self.stacked.factors
-            if factor.kind == "tie"
-        }
-
-    def _felt(self, x: gtsam.VectorValues) -> gtsam.VectorValues:
-        """(A^T A + e1^2 B^T B) x."""
-        return self._homogeneous_graph.gradient(x)
-
-    @cached_property
     def _homogeneous_graph(self) -> gtsam.GaussianFactorGraph:
+        """Physics and objectives without right-hand sides."""
         rows = (*self._physics_rows.factors, *self._objective_rows.factors)
         return to_gtsam(_homogeneous(LinearGraph(self.graph.variables, rows)))
+
+    @cached_property
+    def _physics_only(self) -> gtsam.GaussianFactorGraph:
+        """Physics without right-hand sides."""
+        if not self._has_objectives:
+            return self._homogeneous_graph
+        return to_gtsam(_homogeneous(self._physics_rows))
 
     def _zero(self) -> gtsam.VectorValues:
         zero = gtsam.VectorValues()

@@ -36,8 +36,9 @@ from factorgraph_dyn.spatial import Floats
 
 InternalWrenches = Literal["least_norm", "error", "planar"]
 INTERNAL_WRENCHES: tuple[str, ...] = get_args(InternalWrenches)
-MOVED = 1e-7  # a probe of unit forces moves an entry by more than this where it is not unique
-SUSPICIOUS_GROWTH = 1e5  # answers that grow misfits by more than this are looked into
+MOVED = 1e-6  # a probe of unit forces moves an entry by more than this where it is not unique
+SUSPICIOUS_GROWTH = 2e4  # answers that grow misfits by more than this are looked into
+DENSE_LIMIT = 500  # freedoms and constraints above which conditioning is not looked into
 SEED = 0  # of the probes: the same question gets the same answer
 
 
@@ -167,8 +168,9 @@ def _not_unique(
     """
     rng = np.random.default_rng(SEED)
     free: dict[str, tuple[int, ...]] = {}
-    suspicious = system.growth(rng) > SUSPICIOUS_GROWTH
-    probe = system.probe_null_space(rng)
+    size = state.mechanism.nv + sum(6 - loop.nv for loop in state.mechanism.loops)
+    probe, growth = system.probe(rng)
+    suspicious = size <= DENSE_LIMIT and not growth < SUSPICIOUS_GROWTH
     for variable, value in probe.items():
         unit = system.scale if variable.kind in (*FORCES, "tau") else 1.0
         moved = np.flatnonzero(~(np.abs(value) <= MOVED * unit))
@@ -179,7 +181,7 @@ def _not_unique(
         elif variable.kind == "tau" and has_objectives:
             raise SingularSystemError(
                 f"The objective leaves torques free, {variable} among them. Give every motor a positive "
-                "weight, for instance with MinimumTorque()."
+                "weight, for instance with MinimumTorque(), and keep weights within three powers of ten of each other."
             )
         elif variable.owner in state.mechanism.joint_by_name:
             suspicious = True
@@ -239,7 +241,7 @@ def _torques_without_motion(
     system = LayeredSystem(physics, stacked, (), choose_ordering(mechanism, stacked, ordering), scale)
     rng = np.random.default_rng(SEED)
     m = sum(variable.size for variable in sought)
-    probes = np.column_stack([_stacked(system.probe_null_space(rng), sought) for _ in range(m + 1)]) / scale
+    probes = np.column_stack([_stacked(system.probe(rng)[0], sought) for _ in range(m + 1)]) / scale
     left, sizes, _ = np.linalg.svd(probes)
     return np.asarray(left[:, : int((sizes > MOVED).sum())])
 

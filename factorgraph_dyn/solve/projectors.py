@@ -145,7 +145,10 @@ class Constraints:
                 f"The tree of mechanism {self.mechanism.name!r} has a singular mass matrix, which the Schur "
                 "complement needs. Use the QR projector, or give every link inertia."
             )
-        return np.linalg.pinv(self.J @ np.linalg.solve(self.H, self.J.T), rcond=RANK_TOLERANCE**2, hermitian=True)
+        # J H^-1 J^T = W W^T; the pseudo-inverse of W decides the rank on singular values, not their squares.
+        W = np.linalg.solve(np.linalg.cholesky(self.H), self.J.T).T
+        W_inverse = np.linalg.pinv(W, rcond=RANK_TOLERANCE)
+        return np.asarray(W_inverse.T @ W_inverse, dtype=np.float64)
 
 
 def constraints(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Constraints:

@@ -102,15 +102,15 @@ def test_errors_name_loop_distance_and_way_out():
     mechanism = fgd.robots.five_bar()
     q, v = mechanism.random_state(0)
     with pytest.raises(fgd.ClosureError, match=r"'tip' by .*mechanism\.close"):
-        fgd.forward_dynamics(mechanism, q + [0.01, 0, 0, 0], v, np.zeros(4))
+        fgd.forward_dynamics(mechanism, q + np.array([0.01, 0, 0, 0]), v, np.zeros(4))
     with pytest.raises(fgd.ClosureError, match=r"v breaks the closure of 'tip' by .*complete_velocity"):
-        fgd.forward_dynamics(mechanism, q, v + [0.01, 0, 0, 0], np.zeros(4))
+        fgd.forward_dynamics(mechanism, q, v + np.array([0.01, 0, 0, 0]), np.zeros(4))
     with pytest.raises(fgd.ClosureError, match="leave 1 freedom"):
         mechanism.complete_velocity(q, v, given=["left_shoulder"])
     with pytest.raises(fgd.ClosureError, match="contradict the closure of 'tip'"):
-        mechanism.complete_velocity(q, v + [1, 2, 3, 5], given=mechanism.joint_names)
+        mechanism.complete_velocity(q, v + np.array([1, 2, 3, 5]), given=mechanism.joint_names)
     with pytest.raises(fgd.ClosureError, match="'tip' stays open by"):
-        mechanism.close(q + [0.5, 0, 0, 0], hold=mechanism.joint_names)
+        mechanism.close(q + np.array([0.5, 0, 0, 0]), hold=mechanism.joint_names)
 
 
 def test_a_loop_that_cannot_close_says_how_far_it_got():

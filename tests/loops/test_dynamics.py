@@ -87,7 +87,7 @@ def test_every_ordering_gives_the_same_answer(name):
     assert inverse.ordering.name == "rnea"
 
 
-@pytest.mark.parametrize("name", MECHANISMS[:3] + ["planar:0", "planar:4", "spatial:1", "spatial:5"])
+@pytest.mark.parametrize("name", [*MECHANISMS[:3], "planar:0", "planar:4", "spatial:1", "spatial:5"])
 def test_what_is_not_unique_is_named_and_of_least_norm(name):
     mechanism = build(name)
     q, v, tau = sample(mechanism, 0)
@@ -195,7 +195,10 @@ def test_light_and_heavy_links_do_not_matter():
         q, v, _ = sample(mechanism, 0)
         a = fgd.forward_dynamics(mechanism, q, v, np.zeros(4)).a
         assert relative(a, fgd.forward_dynamics(drawn, q, v, np.zeros(4)).a) < AGREES
-    mixed = [fgd.Link(x.name, x.mass * s, x.com, x.inertia * s) for x, s in zip(drawn.links, (1, 1, 1e-6, 1e3, 1e-3))]
+    mixed = [
+        fgd.Link(x.name, x.mass * s, x.com, x.inertia * s)
+        for x, s in zip(drawn.links, (1, 1, 1e-6, 1e3, 1e-3), strict=True)
+    ]
     mechanism = fgd.Mechanism("mixed", tuple(mixed), drawn.joints, drawn.loops)
     q, v, tau = sample(mechanism, 0)
     solution = fgd.forward_dynamics(mechanism, q, v, tau)
