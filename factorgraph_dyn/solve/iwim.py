@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.equations import State
-from factorgraph_dyn.errors import InputError, check_name
+from factorgraph_dyn.errors import InputError, SingularSystemError, check_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.kinematics import link_jacobian, link_poses
 from factorgraph_dyn.solve.articulated import articulated_bodies
 from factorgraph_dyn.solve.carpentier import three_pass_inverse
-from factorgraph_dyn.solve.closed_response import bias_accelerations, closure_rows
+from factorgraph_dyn.solve.closed_response import ClosureRows, bias_accelerations, closure_rows
 from factorgraph_dyn.solve.contacts import (
     ContactLike,
     Inputs,
@@ -38,8 +38,11 @@ from factorgraph_dyn.solve.contacts import (
 )
 from factorgraph_dyn.solve.dynamics import check_state
 from factorgraph_dyn.solve.iim import implicit_inversion
+from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix_at
 from factorgraph_dyn.solve.unit_forces import solve_once, unit_force_method
 from factorgraph_dyn.spatial import Floats
+
+SINGULAR_CLOSED = 1e-13  # least eigenvalue, scaled to unit diagonal, of a closed mechanism's inertia
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,13 +146,19 @@ def input_dynamics(
     if closure is not None:
         parts.append(closure.inputs)
     tree = replace(state, mechanism=mechanism.tree, loops={}) if closure is not None else state
-    free, columns = METHODS[method](tree, join_inputs(parts))
+    inputs = join_inputs(parts)
+    try:
+        free, columns = METHODS[method](tree, inputs)
+    except SingularSystemError as error:
+        if closure is None:
+            raise
+        free, columns = _with_closure_stiffened(tree, inputs, closure, error)
     if closure is not None:
         free, columns = closure.close(free, columns)
     m = motors.size + forces.size
-    J_t, bias = _tasks(state, tasks)
+    J_t, J_rate_v = _tasks(state, tasks)
     return InputDynamics(
-        (*motors.names, *forces.names), free, columns[:, :m], places.names, J_t, bias, J_t @ columns[:, m:]
+        (*motors.names, *forces.names), free, columns[:, :m], places.names, J_t, J_rate_v, J_t @ columns[:, m:]
     )
 
 
@@ -183,6 +192,25 @@ def _by_three_passes(state: State, inputs: Inputs) -> tuple[Floats, Floats]:
     return solve_once(state, np.zeros(state.mechanism.nv), {}), columns
 
 
+def _with_closure_stiffened(
+    state: State, inputs: Inputs, closure: ClosureRows, error: SingularSystemError
+) -> tuple[Floats, Floats]:
+    """The response of a tree that is singular by itself but not with its loops closed, densely.
+
+    Where J a = gamma holds, M + s J^T J with bias h - s J^T gamma moves as M with h does, whatever s is.
+    """
+    M, J = mass_matrix_at(state), closure.J
+    s = np.abs(M).max(initial=0.0) / max(np.abs(J.T @ J).max(initial=0.0), np.finfo(float).tiny)
+    stiffened = M + s * J.T @ J
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(stiffened), np.finfo(float).tiny))
+    if np.linalg.eigvalsh(scale[:, None] * stiffened * scale)[0] < SINGULAR_CLOSED:
+        raise error
+    h = bias(state.mechanism, state.q, state.v)
+    pushes = np.column_stack([s * J.T @ closure.gamma - h, joint_forces(state, inputs)])
+    answer = np.linalg.solve(stiffened, pushes)
+    return answer[:, 0], answer[:, 1:]
+
+
 METHODS: dict[str, Callable[[State, Inputs], tuple[Floats, Floats]]] = {
     "columns": _by_columns,
     "iim": implicit_inversion,
@@ -196,12 +224,12 @@ def _tasks(state: State, tasks: Sequence[ContactLike]) -> tuple[Floats, Floats]:
     rows, biases = [np.zeros((0, state.mechanism.nv))], [np.zeros(0)]
     if not tasks:
         return rows[0], biases[0]
-    bias, poses = bias_accelerations(state), link_poses(state.mechanism, state.q)
+    velocity_parts, poses = bias_accelerations(state), link_poses(state.mechanism, state.q)
     for task in map(as_contact, tasks):
         link, R, p = contact_pose(state.mechanism, task, poses)
         W = contact_wrenches(task, R, p)
         rows.append(W.T @ link_jacobian(state.mechanism, state.q, link))
-        A = bias[link]
+        A = velocity_parts[link]
         if task.axes == "world":
             # Seen from axes that do not turn with the link, the point's velocity turns: omega x v_point.
             omega, velocity = state.twists[link][:3], state.twists[link][3:]

@@ -133,6 +133,20 @@ def test_world_tasks_follow_the_point():
     assert relative_error(answer.task_jacobian @ v, (ahead - behind)[:3] / 2e-6) < FINITE_DIFFERENCES
 
 
+@pytest.mark.parametrize("name", ["humanoid", "five_bar"])
+def test_one_elimination_serves_all_columns(name, monkeypatch):
+    from factorgraph_dyn.solve import articulated
+
+    mechanism = fgd.robots.BUILT_IN[name]()
+    calls = []
+    eliminate = articulated.eliminate
+    monkeypatch.setattr(articulated, "eliminate", lambda *given: calls.append(1) or eliminate(*given))
+    q, v = mechanism.random_state(0)
+    place = Contact(mechanism.link_names[-1], kind="wrench")
+    fgd.input_dynamics(mechanism, q, v, contacts=[place], tasks=[place])
+    assert len(calls) == 1
+
+
 def test_frames_are_places_of_contacts():
     mechanism = fgd.robots.humanoid()
     q, _ = mechanism.random_state(0)
@@ -167,6 +181,25 @@ def test_light_tips_cost_no_digits(weight):
         found = fgd.inverse_mass_matrix(light, q, method=method)
         assert relative_error(found, expected) < AGREEMENT
         assert relative_error(found[:4, :4], expected[:4, :4]) < AGREEMENT
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_trees_that_only_their_loop_makes_regular(method):
+    five_bar = fgd.robots.five_bar()
+    tips = {loop.successor for loop in five_bar.loops} | {loop.predecessor for loop in five_bar.loops}
+    massless = min(tips)
+    links = tuple(fgd.Link(link.name) if link.name == massless else link for link in five_bar.links)
+    mechanism = replace(five_bar, links=links)
+    q, v = mechanism.random_state(5)
+    tau = np.random.default_rng(0).normal(size=mechanism.nv)
+    with pytest.raises(fgd.SingularSystemError):
+        fgd.inverse_mass_matrix(mechanism, q)
+    answer = fgd.input_dynamics(mechanism, q, v, actuated=mechanism.joint_names, method=method)
+    J, J_rate_v = closure_jacobian(mechanism, q, v)
+    M, h = fgd.mass_matrix(mechanism, q), fgd.bias(mechanism, q, v)
+    KKT = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
+    expected = np.linalg.solve(KKT, np.concatenate([tau - h, -J_rate_v]))[: mechanism.nv]
+    assert relative_error(answer.acceleration(tau), expected) < FINITE_DIFFERENCES
 
 
 def closure_jacobian(mechanism: fgd.Mechanism, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -73,3 +73,12 @@ def test_open_loops_are_refused():
     five_bar = fgd.robots.five_bar()
     with pytest.raises(fgd.ClosureError):
         fgd.iwim(five_bar, five_bar.neutral() + 0.1 * np.arange(five_bar.nq))
+
+
+def test_loops_that_leave_a_massless_link_loose_are_refused():
+    five_bar = fgd.robots.five_bar()
+    loose = fgd.Joint("loose", "revolute", five_bar.link_names[-1], "pointer", axis=(1, 0, 0))
+    mechanism = replace(five_bar, links=(*five_bar.links, fgd.Link("pointer")), joints=(*five_bar.joints, loose))
+    q, _ = mechanism.random_state(0)
+    with pytest.raises(SingularSystemError, match="loose"):
+        fgd.iwim(mechanism, q)
