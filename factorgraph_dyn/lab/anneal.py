@@ -93,9 +93,9 @@ class Mover:
         moved = _moved(ordering, variable, anchor, after, along)
         if along == 1 and rng.random() < TWIN_MOVES:
             for counterpart in self._twins.of(variable):
-                moved = _moved(
-                    moved, counterpart[variable], counterpart.get(anchor, anchor), after, 1
-                )
+                twin, its_anchor = counterpart[variable], counterpart.get(anchor, anchor)
+                if twin in self._near and its_anchor in self._near:
+                    moved = _moved(moved, twin, its_anchor, after, 1)
         return moved
 
 

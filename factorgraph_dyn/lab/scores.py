@@ -55,10 +55,9 @@ class TapeScore:
 
     def __call__(self, ordering: Sequence[str], threshold: float = math.inf) -> float:
         """Operations or instructions of an ordering."""
-        limit = math.inf
-        if math.isfinite(threshold) and math.isfinite(self._made_per_score):
-            limit = SLACK * threshold * self._made_per_score
-        cost = self._scorer.cost(ordering, limit)
+        if math.isinf(threshold):  # a new run starts: nothing of the last one may sway it
+            self._made_per_score = math.inf
+        cost = self._scorer.cost(ordering, SLACK * threshold * self._made_per_score)
         if cost is None or not is_safe(cost):
             return math.inf
         score = cost.instructions if self._instructions else float(cost.operations)

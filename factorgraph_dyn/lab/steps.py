@@ -28,7 +28,7 @@ from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Ro
 from factorgraph_dyn.compiler.problem import Problem
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.tape import Samples, Tape
-from factorgraph_dyn.compiler.trace import _SPECIAL, _Tracer
+from factorgraph_dyn.compiler.trace import _SPECIAL, _Tracer, _without
 from factorgraph_dyn.equations import Known, dynamics_graph, evaluate_state
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
@@ -154,7 +154,7 @@ class Stepper:
         columns = tracer._columns(graph)
         rows = tracer._rows(graph, columns)
         chosen, order = tracer._order(graph, problem.classical)
-        self.graph = graph
+        self.graph = graph if problem.kept is None else _without(graph, problem.kept)
         self.classical: tuple[str, ...] = chosen.variables
         self.tape = RecordingTape.taken_over(tracer.tape)
         self.samples = RememberingSamples.taken_over(tracer.samples, self.tape)

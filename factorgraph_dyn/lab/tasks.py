@@ -7,6 +7,7 @@ it has met, so that steps found in one task serve the next.
 from __future__ import annotations
 
 import math
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from time import monotonic
@@ -71,18 +72,26 @@ class Task:
     seconds: float = math.inf
 
 
-_scores: OrderedDict[tuple[object, ...], tuple[Score, Mover]] = OrderedDict()
+class _Memory(threading.local):
+    """The scores that a thread has met: scoring writes to its tape, so that threads must not share it."""
+
+    def __init__(self) -> None:
+        self.scores: OrderedDict[tuple[object, ...], tuple[Score, Mover]] = OrderedDict()
+
+
+_memory = _Memory()
 
 
 def score_of(asked: Asked) -> tuple[Score, Mover]:
     """The score and the moves of a problem, kept for the next task."""
-    found = _scores.pop(asked.key, None)
+    scores = _memory.scores
+    found = scores.pop(asked.key, None)
     if found is None:
         score = make_score(asked.mechanism, asked.make_problem(), asked.objective)
         found = score, Mover(score.graph, Twins(asked.mechanism))
-    _scores[asked.key] = found
-    while len(_scores) > KEPT_SCORES:
-        _scores.popitem(last=False)
+    scores[asked.key] = found
+    while len(scores) > KEPT_SCORES:
+        scores.popitem(last=False)
     return found
 
 

@@ -91,8 +91,8 @@ def test_levels_share_all_the_work(ordering):
     assert len(cost.level_work) == cost.depth
 
 
-@pytest.mark.parametrize("links", [8, 32, 128])
+@pytest.mark.parametrize("links", [8, 64])
 def test_depth_of_chains_grows_with_the_logarithm(links):
     chain = fgd.robots.pendulum(links)
-    found = fgd.search_orderings(chain, objective="depth", budget=5, rounds=1, lanes=1, save=False)
+    found = fgd.search_orderings(chain, objective="depth", budget=1.5, rounds=1, lanes=1, save=False)
     assert block_cost(graph_of(chain), found.variables).depth <= np.log2(links) + 1

