@@ -40,13 +40,14 @@ def main() -> int:
     parser.add_argument("--states", type=int, default=20, help="random states for every model")
     parser.add_argument("--mutants", type=int, default=0, help="load this many damaged copies instead")
     parser.add_argument("--format", choices=("table", "json", "csv"), default="table")
+    parser.add_argument("--floating-base", action="store_true", help="free the bases of URDF files")
     parser.add_argument("--max-nv", type=int, default=150, help="leave out larger models")
     options = parser.parse_args()
     folders = options.folders or package_folders()
     files = [(folder, path) for folder in folders for path in model_files(folder)]
     if options.mutants:
         return run_mutants([path for _, path in files], options.mutants)
-    rows = [validate(path, folder, options.states, options.max_nv) for folder, path in files]
+    rows = [validate(path, folder, options) for folder, path in files]
     print_rows(rows, options.format, "Model files against Pinocchio and MuJoCo")
     return summarise(rows)
 
@@ -77,12 +78,13 @@ def model_files(folder: Path) -> list[Path]:
     ]
 
 
-def validate(path: Path, folder: Path, states: int, max_nv: int) -> dict[str, Any]:
+def validate(path: Path, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """One row of the table."""
     row: dict[str, Any] = {"file": str(path.relative_to(folder)), "status": "ok"}
     start = time.perf_counter()
     try:
-        mechanism = load(path, folder=folder)
+        floats = options.floating_base and path.suffix == ".urdf"
+        mechanism = load(path, folder=folder, floating_base=floats)
         row["load ms"] = round(1e3 * (time.perf_counter() - start), 1)
         row |= {"nv": mechanism.nv, "loops": len(mechanism.loops), "couplings": len(mechanism.couplings)}
         row["warnings"] = len(mechanism.warnings)
@@ -90,13 +92,13 @@ def validate(path: Path, folder: Path, states: int, max_nv: int) -> dict[str, An
         return row | {"status": "refused", "reason": str(error).replace(str(folder), "")[:160]}
     except Exception:
         return row | {"status": "FOREIGN ERROR", "reason": traceback.format_exc(limit=-1)}
-    if path.suffix == ".sdf" or mechanism.nv == 0 or mechanism.nv > max_nv:
+    if path.suffix == ".sdf" or mechanism.nv == 0 or mechanism.nv > options.max_nv:
         return row | {
             "status": "loaded",
             "reason": "" if path.suffix == ".sdf" else f"{mechanism.nv} freedoms",
         }
     try:
-        found = compare_with_engine(mechanism, engine_of(mechanism, path), states=states)
+        found = compare_with_engine(mechanism, engine_of(mechanism, path), states=options.states)
     except FactorGraphDynError as error:
         return row | {"status": "not compared", "reason": str(error).replace(str(folder), "")[:160]}
     row |= {
