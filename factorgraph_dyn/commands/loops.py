@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import typer
@@ -46,6 +46,9 @@ def simulate(
     duration: Annotated[float, typer.Option(help="s")] = 1.0,
     step: Annotated[float, typer.Option(help="s")] = 1e-3,
     method: Annotated[Method, typer.Option(help="How to integrate.")] = "rk4",
+    engine: Annotated[
+        Literal["graph", "kernel"], typer.Option(help="Eliminate at every step, or compile first.")
+    ] = "graph",
     seed: StartOption = None,
     plot: Annotated[Path | None, typer.Option(help="Draw joints, energy and closure error into this file.")] = None,
     format: FormatOption = "table",
@@ -57,7 +60,13 @@ def simulate(
         from factorgraph_dyn.show.trajectory_plot import check_plotting
 
         check_plotting()  # before the work, not after it
-    trajectory = simulate_mechanism(mechanism, q, v, None, duration, step, method=method)
+    if engine == "kernel":
+        from factorgraph_dyn.compiler import compile
+
+        accelerate = compile(mechanism, "forward")
+        trajectory = simulate_mechanism(mechanism, q, v, None, duration, step, method=method, engine=accelerate)
+    else:
+        trajectory = simulate_mechanism(mechanism, q, v, None, duration, step, method=method)
     if plot is not None:
         from factorgraph_dyn.show.trajectory_plot import plot_trajectory
 

@@ -197,7 +197,7 @@ class LayeredSystem:
             floor: Misfit that is good enough.
         """
         best, best_misfit, waited = x, float(physics.error(x)) ** 0.5, 0
-        direction, previous, decrease = None, None, 1.0
+        direction, previous, decrease = None, x, 1.0
         for _ in range(MAX_PHYSICS_STEPS):
             if best_misfit <= floor or waited >= PATIENCE:
                 break
@@ -220,7 +220,7 @@ class LayeredSystem:
         return best
 
     def _floor(self, physics: gtsam.GaussianFactorGraph) -> float:
-        return ROUNDING * float(physics.error(self._zero())) ** 0.5
+        return float(ROUNDING * physics.error(self._zero()) ** 0.5)
 
     def _step(self, pull: gtsam.VectorValues) -> gtsam.VectorValues:
         """H^-1 times a vector, by the semi-normal equations R^T R dx = pull."""

@@ -88,7 +88,7 @@ def simulate(
     step: float = 1e-3,
     *,
     method: Method = "rk4",
-    engine: Literal["graph", "kernel"] | Accelerate = "graph",
+    engine: Literal["graph"] | Accelerate = "graph",
     ordering: OrderingLike = "aba",
     record_every: int = 1,
     progress: bool | None = None,
@@ -103,8 +103,8 @@ def simulate(
         duration: s; rounded to whole steps.
         step: s.
         method: "rk4" or "semi_implicit".
-        engine: "graph" eliminates at every step, "kernel" compiles the forward dynamics first; or any
-            function of (q, v, tau) that gives a.
+        engine: "graph" eliminates at every step; or any function of (q, v, tau) that gives a, such as the
+            kernel ``fgd.compile(mechanism, "forward")``, which is much faster.
         ordering: Of the elimination, for the engine "graph".
         record_every: Record every so many steps.
         progress: Show a progress bar; by default on long runs at a terminal.
