@@ -33,8 +33,9 @@ def draw(
     ordering: Annotated[
         str | None,
         typer.Option(
-            help=f"One of {', '.join(ORDERING_NAMES)}, or all variables separated by semicolons, such as "
-            "'F[elbow];A[forearm];a[elbow]'. By default aba; rnea for inverse dynamics."
+            help=f"One of {', '.join(ORDERING_NAMES)}, search, a results file (.json), or all variables "
+            "separated by semicolons, such as 'F\\[elbow];A\\[forearm];a\\[elbow]'. "
+            "By default aba; rnea for inverse dynamics."
         ),
     ] = None,
     known_acceleration: GivenOption = None,
@@ -58,6 +59,9 @@ def report(
     robot: RobotArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")],
     problem: ProblemOption = "forward",
+    orderings: Annotated[
+        str | None, typer.Option(help="Comma-separated names; by default every ordering that applies.")
+    ] = None,
     known_acceleration: GivenOption = None,
     kernels: Annotated[bool, typer.Option(help="Compile and time a kernel for each ordering, too.")] = True,
 ) -> None:
@@ -65,5 +69,8 @@ def report(
     from factorgraph_dyn.show.report import write_report
 
     given = known_acceleration or None
-    write_report(find_robot(robot), output, problem=problem, known_accelerations=given, kernels=kernels)
+    names = None if orderings is None else [name.strip() for name in orderings.split(",")]
+    write_report(
+        find_robot(robot), output, problem=problem, orderings=names, known_accelerations=given, kernels=kernels
+    )
     print(f"Wrote {output}; open it in a browser.")

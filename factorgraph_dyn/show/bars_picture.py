@@ -60,7 +60,7 @@ def _bars(axes: Any, names: Sequence[str], values: Sequence[float | None]) -> No
     axes.set_xlim(0, max(lengths.max() * 1.25, 1e-12))
     axes.set_ylim(len(values) - 0.5, -0.5)
     for row, value in zip(rows, values, strict=True):
-        words = "does not apply" if value is None else f" {_short(value)}"
+        words = " not measured" if value is None else f" {_short(value)}"
         write_text(axes, 0.0 if value is None else value, row, words, ha="left", fontsize=7.5, color=GREY)
     for row, name in zip(rows, names, strict=True):
         write_text(axes, -0.02 * axes.get_xlim()[1], row, name, ha="right", fontsize=8)

@@ -107,6 +107,7 @@ def _bars(mechanism: Mechanism, problem: str, ordering: OrderingLike | None) -> 
     from factorgraph_dyn.ordering import ORDERING_NAMES
     from factorgraph_dyn.show.bars_picture import draw_bars
 
-    more = [] if ordering is None or isinstance(ordering, str) else [ordering]
+    named = ordering is None or (isinstance(ordering, str) and ordering in ORDERING_NAMES)
+    more = [] if named or ordering is None else [ordering]
     rows = compare_orderings(mechanism, problem, [*ORDERING_NAMES, *more])
     return draw_bars(rows, f"{mechanism.name}: orderings for {problem} dynamics")

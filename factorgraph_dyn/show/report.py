@@ -99,6 +99,8 @@ def report_data(
     layout = make_layout(make_subject(mechanism, problem, given))
     number = {name: index for index, name in enumerate(layout.nodes)}
     chosen = _orderings(layout, orderings)
+    # As they were asked for: a closed mechanism is solved with ties, and kernels take halves of variables.
+    wanted = list(orderings) if orderings is not None else [ordering.name for ordering in chosen]
     arrows: dict[str, Any] = {}
     shown = [_ordering_data(layout, ordering, number, arrows) for ordering in chosen]
     return {
@@ -136,7 +138,7 @@ def report_data(
         "bounds": _bounds(layout.bounds),
         "arrows": arrows,
         "orderings": shown,
-        "comparison": [] if given is not None else _comparison(mechanism, problem, chosen, kernels),
+        "comparison": [] if given is not None else _comparison(mechanism, problem, wanted, kernels),
     }
 
 
@@ -198,14 +200,14 @@ def _ordering_data(
     }
 
 
-def _comparison(mechanism: Mechanism, problem: str, chosen: Sequence[Ordering], kernels: bool) -> list[dict[str, Any]]:
+def _comparison(
+    mechanism: Mechanism, problem: str, wanted: Sequence[OrderingLike], kernels: bool
+) -> list[dict[str, Any]]:
     """The rows of the comparison of orderings."""
-    # Names are looked up again, as the graph that a closed mechanism is solved with is another one.
-    wanted = [ordering.name if ordering.name in ORDERING_NAMES else ordering for ordering in chosen]
     try:
         rows = compare_orderings(mechanism, problem, wanted, kernels=kernels)
     except FactorGraphDynError as error:
-        return [{"ordering": ordering.name, "note": str(error)} for ordering in chosen]
+        return [{"ordering": getattr(name, "name", str(name)), "note": str(error)} for name in wanted]
     return [{str(key): _plain(value) for key, value in row.items()} for row in rows]
 
 
