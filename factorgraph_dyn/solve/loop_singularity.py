@@ -32,7 +32,7 @@ from factorgraph_dyn.solve.elimination import solve_graph
 from factorgraph_dyn.solve.projectors import Constraints, constraints_at
 from factorgraph_dyn.spatial import Floats
 
-SINGULAR = 1e10  # condition numbers above it count as singular
+SINGULAR = 1e13  # condition numbers above it count as singular
 NEAR_SINGULAR = 1e6  # and above this they are worth a warning
 TAKES_PART = 1e-6  # share of a null direction above which an entry moves
 CONTRADICTION = 1e-9  # misfit that makes a system a contradiction, relative to its right-hand side

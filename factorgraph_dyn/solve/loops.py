@@ -38,7 +38,7 @@ InternalWrenches = Literal["least_norm", "error", "planar"]
 INTERNAL_WRENCHES: tuple[str, ...] = get_args(InternalWrenches)
 MOVED = 1e-6  # a probe of unit forces moves an entry by more than this where it is not unique
 SUSPICIOUS_GROWTH = 2e4  # answers that grow misfits by more than this are looked into
-DENSE_LIMIT = 500  # freedoms and constraints above which conditioning is not looked into
+DENSE_LIMIT = 200  # freedoms and constraints above which conditioning is not looked into
 SEED = 0  # of the probes: the same question gets the same answer
 
 

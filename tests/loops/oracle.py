@@ -19,7 +19,10 @@ class DenseOracle:
     def __init__(self, mechanism, q, v):
         engine = pinocchio_oracle(mechanism)
         self.M = engine.mass_matrix(q)
-        self.h = engine.inverse_dynamics(q, v, np.zeros(mechanism.nv))
+        # Pinocchio leaves damping, friction and springs out; the bias has its own tests.
+        lossless = all(joint.is_lossless for joint in mechanism.joints)
+        engine_bias = engine.inverse_dynamics(q, v, np.zeros(mechanism.nv))
+        self.h = engine_bias if lossless else fgd.bias(mechanism, q, v)
         found = fgd.constraints(mechanism, q, v)
         self.J, self.Jdot_v = found.J, found.Jdot_v
 
