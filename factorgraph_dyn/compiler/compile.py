@@ -113,7 +113,7 @@ def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingL
     if ordering is None:
         return problem.classical
     if isinstance(ordering, str) and saved.is_saved(ordering):
-        return choose_ordering(mechanism, problem_graph(mechanism, problem), ordering)
+        return choose_ordering(mechanism, problem_graph(mechanism, problem), ordering, halves=True)
     if isinstance(ordering, str | Ordering):
         return ordering
     return Ordering(str(getattr(ordering, "name", "custom")), tuple(str(variable) for variable in ordering))

@@ -45,7 +45,7 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
-from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
+from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 
 _SAMPLES = 24
 _SPECIAL = 4  # of the samples, those at configurations that look singular
@@ -106,8 +106,7 @@ class _Tracer:
         wrenches = {link: self.values[f"wrench[{link}]"] for link in self.problem.pushed}
         graph = dynamics_graph(state, known, wrenches)
         columns = self._columns(graph)
-        chosen, order = self._order(graph, ordering)
-        unknowns = [Unknown(str(variable), columns[variable]) for variable in order]
+        chosen, unknowns = self._order(graph, ordering)
         eliminated = Elimination(self.tape, self.samples, self._rows(graph, columns), unknowns, _SPECIAL).run()
         outputs = [self._output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
@@ -120,14 +119,11 @@ class _Tracer:
     def _columns(self, graph: LinearGraph) -> dict[Variable, tuple[int, ...]]:
         return {variable: tuple(range(part.start, part.stop)) for variable, part in graph.column_slices.items()}
 
-    def _order(self, graph: LinearGraph, ordering: OrderingLike) -> tuple[Ordering, list[Variable]]:
-        """The ordering and its variables; those that stay as parameters are left out."""
-        if self.problem.kept is None:
-            chosen = choose_ordering(self.mechanism, graph, ordering)
-        else:
-            inner = _without(graph, self.problem.kept)
-            chosen = choose_ordering(self.mechanism, inner, ordering)
-        return chosen, [graph.by_name[name] for name in chosen]
+    def _order(self, graph: LinearGraph, ordering: OrderingLike) -> tuple[Ordering, list[Unknown]]:
+        """The ordering and its unknowns; those that stay as parameters are left out."""
+        inner = graph if self.problem.kept is None else _without(graph, self.problem.kept)
+        chosen = choose_ordering(self.mechanism, inner, ordering, halves=True)
+        return chosen, [Unknown(name, halves.columns(name, graph)) for name in chosen]
 
     def _rows(self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]]) -> dict[int, Row]:
         rows: dict[int, Row] = {}

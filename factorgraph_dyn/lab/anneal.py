@@ -23,11 +23,13 @@ from dataclasses import dataclass
 from factorgraph_dyn.equations import LinearGraph
 from factorgraph_dyn.lab.scores import Score
 from factorgraph_dyn.lab.twins import Twins
+from factorgraph_dyn.ordering import halves as halving
 
 Names = tuple[str, ...]
 ELITES = 8
 TWIN_MOVES = 0.75  # share of the moves that are repeated in twins
 BLOCK_MOVES = 0.25  # share of the moves that take neighbours in the ordering along
+HALVING_MOVES = 0.2  # share of the moves that split a variable or join its halves, where allowed
 REMEMBERED = 100_000  # scores
 
 
@@ -67,36 +69,56 @@ class Elites:
 
 
 class Mover:
-    """Random moves of the variables of a graph."""
+    """Random moves of the variables of a graph, and of their halves where these may stand apart."""
 
-    def __init__(self, graph: LinearGraph, twins: Twins) -> None:
+    def __init__(self, graph: LinearGraph, twins: Twins, *, halves: bool = False) -> None:
         beside: dict[str, set[str]] = {name: set() for name in graph.by_name}
         for factor in graph.factors:
             held = [str(v) for v, _ in factor.blocks if str(v) in beside]
             for name in held:
                 beside[name].update(held)
         near = {name: set().union(*(beside[other] for other in beside[name])) for name in beside}
-        self._near = {name: sorted(others - {name}) for name, others in near.items()}
-        self._movable = [name for name, others in self._near.items() if others]
+        self._near = {name: sorted(others) for name, others in near.items()}
         self._twins = twins
+        self._halves = halves
 
     def move(self, ordering: Names, rng: random.Random) -> Names:
         """The ordering after a random move."""
-        if not self._movable:
-            return ordering
-        variable = rng.choice(self._movable)
-        anchor = rng.choice(self._near[variable])
+        variable = rng.choice(ordering)
+        if self._halves and rng.random() < HALVING_MOVES:
+            return self._halved(ordering, variable, rng)
+        anchor = _element(ordering, rng.choice(self._near[halving.whole(variable)]), rng)
         after = rng.random() < 0.5
-        along = 1
-        if rng.random() < BLOCK_MOVES:
-            along = rng.randint(2, 4)
+        along = rng.randint(2, 4) if rng.random() < BLOCK_MOVES else 1
         moved = _moved(ordering, variable, anchor, after, along)
         if along == 1 and rng.random() < TWIN_MOVES:
+            present = set(ordering)
             for counterpart in self._twins.of(variable):
                 twin, its_anchor = counterpart[variable], counterpart.get(anchor, anchor)
-                if twin in self._near and its_anchor in self._near:
+                if twin in present and its_anchor in present:
                     moved = _moved(moved, twin, its_anchor, after, 1)
         return moved
+
+    def _halved(self, ordering: Names, variable: str, rng: random.Random) -> Names:
+        """The ordering with a whole variable split and one half moved, or with two halves joined."""
+        name = halving.whole(variable)
+        parts = halving.halves(name)
+        if variable != name:  # join where one of the halves stands
+            stays = rng.choice(parts)
+            return tuple(name if x == stays else x for x in ordering if x not in parts or x == stays)
+        if len(parts) == 1:
+            return ordering
+        if rng.random() < 0.5:
+            parts = parts[::-1]
+        place = ordering.index(name)
+        split = (*ordering[:place], *parts, *ordering[place + 1 :])
+        anchor = _element(split, rng.choice(self._near[name]), rng)
+        return _moved(split, rng.choice(parts), anchor, rng.random() < 0.5, 1)
+
+
+def _element(ordering: Names, variable: str, rng: random.Random) -> str:
+    """The variable itself if it is whole in the ordering, else one of its halves."""
+    return variable if variable in ordering else rng.choice(halving.halves(variable))
 
 
 def _moved(ordering: Names, variable: str, anchor: str, after: bool, along: int) -> Names:

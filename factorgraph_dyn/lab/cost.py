@@ -27,6 +27,7 @@ from factorgraph_dyn.lab.block_cost import BlockCost, block_cost
 from factorgraph_dyn.lab.tape_cost import DIVISION_TIME
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
+from factorgraph_dyn.ordering.halves import joined
 
 SINCOS_TIME = 30.0  # instructions of a sine and cosine together
 INSTRUCTIONS_A_NS = 3.0  # vector instructions that a core retires
@@ -77,7 +78,7 @@ def ordering_cost(
     """
     asked = make_problem(mechanism, problem, known_accelerations, actuated)
     graph = problem_graph(mechanism, asked)
-    chosen = choose_ordering(mechanism, graph, asked.classical if ordering is None else ordering)
+    chosen = choose_ordering(mechanism, graph, asked.classical if ordering is None else ordering, halves=True)
     program = trace(mechanism, asked, chosen).program
     instructions = program_instructions(program)
     return OrderingCost(
@@ -86,7 +87,7 @@ def ordering_cost(
         instructions=instructions,
         estimated_ns=instructions / (machine.host().width * INSTRUCTIONS_A_NS),
         smallest_pivot=smallest_pivot(mechanism, asked, program),
-        blocks=block_cost(graph, chosen.variables),
+        blocks=block_cost(graph, joined(chosen.variables)),
     )
 
 

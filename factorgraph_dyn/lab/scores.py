@@ -29,7 +29,8 @@ from factorgraph_dyn.lab.tape_cost import TapeCost, TapeScorer
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import eliminate_structure
 
-OBJECTIVES = ("operations", "time", "depth", "blocks")
+KERNEL_OBJECTIVES = ("operations", "time")
+OBJECTIVES = (*KERNEL_OBJECTIVES, "depth", "blocks")
 STEADY = 0.02  # of its usual size, the smallest that a pivot may become in the sampled states
 SLACK = 1.15  # how far the values made may run ahead of the threshold before a score gives up
 PER_LEVEL = 1e12  # a level outweighs any number of operations

@@ -36,6 +36,7 @@ from factorgraph_dyn.lab.scores import OBJECTIVES, Score
 from factorgraph_dyn.lab.tasks import Asked, Task
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import ORDERING_NAMES, choose_ordering, saved
+from factorgraph_dyn.ordering.halves import joined
 
 ROUND = 250  # evaluations of a lane in one round
 CYCLE = (0.02, 0.008, 0.003, 0.0012)  # temperatures at which the rounds of a cycle start
@@ -168,7 +169,7 @@ class _Search:
                 continue
         candidates = list(self.named.values())
         candidates.append(dissection(self.asked.mechanism, score.graph))
-        candidates += [names for _, names in self._resumed if set(names) == set(score.graph.by_name)]
+        candidates += [names for _, names in self._resumed if set(joined(names)) == set(score.graph.by_name)]
         self._find_block_optimum(score)
         if self.block_optimum is not None:
             candidates.append(self.block_optimum.variables)

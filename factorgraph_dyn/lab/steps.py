@@ -32,6 +32,7 @@ from factorgraph_dyn.compiler.trace import _SPECIAL, _Tracer, _without
 from factorgraph_dyn.equations import Known, dynamics_graph, evaluate_state
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.ordering import halves
 
 Maker = tuple[int, int, int]
 """Operation and operands, all of them nodes without sign."""
@@ -153,14 +154,14 @@ class Stepper:
         graph = dynamics_graph(state, known)
         columns = tracer._columns(graph)
         rows = tracer._rows(graph, columns)
-        chosen, order = tracer._order(graph, problem.classical)
+        chosen, unknowns = tracer._order(graph, problem.classical)
         self.graph = graph if problem.kept is None else _without(graph, problem.kept)
         self.classical: tuple[str, ...] = chosen.variables
         self.tape = RecordingTape.taken_over(tracer.tape)
         self.samples = RememberingSamples.taken_over(tracer.samples, self.tape)
         tracer.tape, tracer.samples = self.tape, self.samples
-        self.unknowns = {str(x): Unknown(str(x), columns[x]) for x in order}
-        first = _StepElimination(self.tape, self.samples, rows, list(self.unknowns.values()), _SPECIAL)
+        self.unknowns = {x.name: x for x in unknowns}
+        first = _StepElimination(self.tape, self.samples, rows, unknowns, _SPECIAL)
         first.row_scales = {}
         self._template = copy.copy(first)
         self._start = tuple(_numbered(number, row) for number, row in first.rows.items())
@@ -172,8 +173,14 @@ class Stepper:
         outputs = [tracer._output(name, state, graph, columns, eliminated) for name in problem.outputs]
         self.outputs = tuple({abs(int(ref)) for output in outputs for ref in output.flat} - {0})
         self.tape.merges.clear()
-        self._variable_of = {c: name for name, x in self.unknowns.items() for c in x.columns}
-        self._variables_in: dict[NumberedRow, frozenset[str]] = {}
+        for name in chosen:
+            for half in halves.halves(name):
+                self.unknowns[half] = Unknown(half, halves.columns(half, graph))
+        self._atoms = {name: halves.halves(name) for name in self.unknowns}
+        self._atom_of = {
+            column: atom for atoms in self._atoms.values() for atom in atoms for column in self.unknowns[atom].columns
+        }
+        self._atoms_of_row: dict[NumberedRow, frozenset[str]] = {}
         self._steps: dict[Any, Step | None] = {}
 
     def steps(self, ordering: Sequence[str], limit: float = math.inf) -> list[Step] | None:
@@ -181,33 +188,35 @@ class Stepper:
 
         None where a pivot is missing or unsafe, or where elimination makes more values than ``limit``.
         """
+        element_of = {atom: name for name in ordering for atom in self._atoms[name]}
         rank = {name: k for k, name in enumerate(ordering)}
-        holding: dict[str, set[NumberedRow]] = {name: set() for name in ordering}
+        holding: dict[str, set[NumberedRow]] = {atom: set() for atom in element_of}
         for row in self._start:
-            for name in self._variables(row):
-                holding[name].add(row)
+            for atom in self._atoms_in(row):
+                holding[atom].add(row)
         steps = []
         for name in ordering:
-            rows = frozenset(holding.pop(name))
-            touched = frozenset().union(*(self._variables(row) for row in rows)) - {name}
-            later = tuple(sorted(touched, key=rank.__getitem__))
+            rows = frozenset().union(*(holding.pop(atom) for atom in self._atoms[name]))
+            touched = frozenset().union(*(self._atoms_in(row) for row in rows)).difference(self._atoms[name])
+            later = tuple(sorted({element_of[atom] for atom in touched}, key=rank.__getitem__))
             step = self._remembered(name, rows, later)
             if step is None or (limit := limit - len(step.forward)) < 0:
                 return None
-            for other in later:
-                holding[other] -= rows
+            for atom in touched:
+                holding[atom] -= rows
             for row in step.rows:
-                for other in self._variables(row):
-                    holding[other].add(row)
+                for atom in self._atoms_in(row):
+                    holding[atom].add(row)
             steps.append(step)
         return steps
 
-    def _variables(self, row: NumberedRow) -> frozenset[str]:
-        found = self._variables_in.get(row)
+    def _atoms_in(self, row: NumberedRow) -> frozenset[str]:
+        """The halves, or whole variables without halves, that a row holds."""
+        found = self._atoms_of_row.get(row)
         if found is None:
-            of = self._variable_of
+            of = self._atom_of
             found = frozenset(of[column] for column, _ in row[1] if column in of)
-            self._variables_in[row] = found
+            self._atoms_of_row[row] = found
         return found
 
     def _remembered(self, name: str, rows: frozenset[NumberedRow], later: tuple[str, ...]) -> Step | None:
@@ -216,7 +225,7 @@ class Stepper:
             return self._steps[key]
         except KeyError:
             if len(self._steps) >= MEMORY:
-                for memory in (self._steps, self._variables_in, self.samples.sums):
+                for memory in (self._steps, self._atoms_of_row, self.samples.sums):
                     memory.clear()
                 self._template.row_scales.clear()
             step = self._steps[key] = self._do(name, rows, later)

@@ -14,7 +14,7 @@ from time import monotonic
 
 from factorgraph_dyn.compiler.problem import Problem, make_problem
 from factorgraph_dyn.lab.anneal import Found, Mover, Names, anneal, beam
-from factorgraph_dyn.lab.scores import Score, make_score
+from factorgraph_dyn.lab.scores import KERNEL_OBJECTIVES, Score, make_score
 from factorgraph_dyn.lab.twins import Twins
 from factorgraph_dyn.model import Mechanism
 
@@ -88,7 +88,8 @@ def score_of(asked: Asked) -> tuple[Score, Mover]:
     found = scores.pop(asked.key, None)
     if found is None:
         score = make_score(asked.mechanism, asked.make_problem(), asked.objective)
-        found = score, Mover(score.graph, Twins(asked.mechanism))
+        kernels = asked.objective in KERNEL_OBJECTIVES
+        found = score, Mover(score.graph, Twins(asked.mechanism), halves=kernels)
     scores[asked.key] = found
     while len(scores) > KEPT_SCORES:
         scores.popitem(last=False)

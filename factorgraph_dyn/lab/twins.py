@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from factorgraph_dyn.model import Joint, Mechanism
+from factorgraph_dyn.ordering.halves import halves
 
 SMALLEST = 2  # joints of a subtree worth the name
 
@@ -67,7 +68,8 @@ class Twins:
 
 def _variables(joints: tuple[Joint, ...]) -> list[str]:
     return [
-        name
+        part
         for joint in joints
         for name in (f"tau[{joint.name}]", f"F[{joint.name}]", f"A[{joint.child}]", f"a[{joint.name}]")
+        for part in dict.fromkeys((name, *halves(name)))
     ]

@@ -12,6 +12,7 @@ from factorgraph_dyn.equations import LinearGraph, Variable
 from factorgraph_dyn.errors import OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import classical, general, saved
+from factorgraph_dyn.ordering import halves as halving
 
 CLASSICAL: dict[str, Callable[[Mechanism], Iterator[str]]] = {
     "rnea": classical.rnea,
@@ -45,8 +46,16 @@ class Ordering:
 OrderingLike = str | Ordering | Sequence[str]
 
 
-def choose_ordering(mechanism: Mechanism, graph: LinearGraph, ordering: OrderingLike) -> Ordering:
+def choose_ordering(
+    mechanism: Mechanism, graph: LinearGraph, ordering: OrderingLike, *, halves: bool = False
+) -> Ordering:
     """The ordering of a graph's variables that a name or the user's own sequence stands for.
+
+    Args:
+        mechanism: The mechanism.
+        graph: Whose variables are ordered.
+        ordering: A name, "search", a results file, or names of variables and of their halves.
+        halves: Whether halves of variables may stand apart, as in kernels; they are joined otherwise.
 
     Raises:
         OrderingError: An unknown name, an algorithm that does not fit the problem, or a sequence that
@@ -54,19 +63,38 @@ def choose_ordering(mechanism: Mechanism, graph: LinearGraph, ordering: Ordering
     """
     if isinstance(ordering, str):
         if saved.is_saved(ordering):
-            return _saved(mechanism, graph, ordering)
+            return _checked(graph, _saved(mechanism, graph, ordering), halves)
         if ordering in CLASSICAL:
             return _classical(mechanism, graph.variables, ordering)
         if ordering in GENERAL:
             return Ordering(ordering, tuple(str(variable) for variable in GENERAL[ordering](graph)))
         raise OrderingError(
             f"There is no ordering {ordering!r}. Orderings: {', '.join(ORDERING_NAMES)}, search (the best one "
-            "saved), the path of a results file (.json), or a sequence of variable names such as ['F[elbow]', 'A[forearm]', 'a[elbow]']."
+            "saved), the path of a results file (.json), or a sequence of variable names such as "
+            "['F[elbow]', 'A[forearm]', 'a[elbow]']."
         )
     name = str(getattr(ordering, "name", "custom"))
-    chosen = Ordering(name, tuple(str(variable) for variable in ordering))
-    _check_permutation(graph, chosen)
-    return chosen
+    return _checked(graph, Ordering(name, tuple(str(variable) for variable in ordering)), halves)
+
+
+def _checked(graph: LinearGraph, ordering: Ordering, halves: bool) -> Ordering:
+    """The ordering, if it lists every variable once; whole variables unless halves may stand apart."""
+    by_name = graph.by_name
+    if len(ordering.variables) == len(by_name) and all(name in by_name for name in ordering.variables):
+        _check_permutation(graph, ordering)
+        return ordering
+    single = Counter(ordering.variables)
+    split = {halving.whole(name) for name in single if halving.half_index(name) is not None}
+    incomplete = [name for name in split if any(single[half] != 1 for half in halving.halves(name)) or single[name]]
+    if incomplete:
+        raise OrderingError(
+            f"The ordering {ordering.name!r} names a half of {', '.join(sorted(incomplete))}; it must list the "
+            "variable whole, or both of its halves once.",
+            ordering=ordering,
+        )
+    joined = Ordering(ordering.name, halving.joined(ordering.variables))
+    _check_permutation(graph, joined)
+    return ordering if halves else joined
 
 
 def _saved(mechanism: Mechanism, graph: LinearGraph, word: str) -> Ordering:
@@ -76,9 +104,7 @@ def _saved(mechanism: Mechanism, graph: LinearGraph, word: str) -> Ordering:
     else:
         found = saved.read(Path(word))
         saved.check_mechanism(found, mechanism.fingerprint, mechanism.name, Path(word))
-    chosen = Ordering(saved.BEST, found.variables)
-    _check_permutation(graph, chosen)
-    return chosen
+    return Ordering(saved.BEST, found.variables)
 
 
 @lru_cache(maxsize=256)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from factorgraph_dyn.errors import InputError, OrderingError
+from factorgraph_dyn.ordering.halves import joined
 
 FORMAT = "factorgraph_dyn ordering"
 VERSION = 1
@@ -178,7 +179,7 @@ def keep_best(saved: SavedOrdering) -> Path | None:
     Returns:
         Its file, or None where the folder cannot be written or a better one stays.
     """
-    path = best_path(saved.fingerprint, saved.variables)
+    path = best_path(saved.fingerprint, joined(saved.variables))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         known = read(path) if path.exists() else None
