@@ -29,6 +29,8 @@ from factorgraph_dyn.show.steps_picture import place_of_new
 from factorgraph_dyn.show.subject import elimination_steps, make_subject
 from factorgraph_dyn.show.tree_picture import place_cliques
 
+SCRIPTS = ("shapes.js", "pictures.js", "page.js")  # one script, in this order
+
 
 def write_report(
     mechanism: Mechanism,
@@ -74,7 +76,7 @@ def report_page(
 ) -> str:
     """The page as text."""
     data = report_data(mechanism, problem, orderings, known_accelerations, kernels)
-    script = _part("page.js")
+    script = "\n".join(_part(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     values = {
         "TITLE": html.escape(f"{mechanism.name}: {problem} dynamics"),
