@@ -114,6 +114,16 @@ def test_trees_and_quaternions_simulate_too():
     assert free.energy_drift < 1e-7
 
 
+def test_any_engine_drives_a_simulation():
+    mechanism = fgd.robots.five_bar()
+    start, rest = mechanism.close([2.2, 0.9, -2.2, -0.9]), np.zeros(4)
+    kernel = fgd.compile(mechanism, "forward")
+    fast = fgd.simulate(mechanism, start, rest, [0.1, 0, 0, 0], 0.05, 1e-3, engine=kernel)
+    slow = fgd.simulate(mechanism, start, rest, [0.1, 0, 0, 0], 0.05, 1e-3)
+    np.testing.assert_allclose(fast.q, slow.q, atol=1e-10)
+    assert fast.closure_error.max() < CLOSED
+
+
 def test_simulation_refuses_nonsense():
     pendulum = fgd.robots.pendulum()
     for bad, words in (
