@@ -1,7 +1,8 @@
 """What is wanted beyond the physics: soft factors on torques and wrenches, and limits of torques.
 
 An objective gives rows  weight (x - target) ~ 0  over variables of the dynamics graph; the answer
-minimises the sum of their squares among all answers that the physics allows. Objectives add up; weights further than three powers of ten apart are told apart no more.
+minimises the sum of their squares among all answers that the physics allows. Objectives
+add up; weights further than three powers of ten apart are told apart no more.
 """
 
 from __future__ import annotations
