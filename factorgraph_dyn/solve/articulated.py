@@ -165,7 +165,7 @@ def _blocks_left(
     wrench: Variable, link: str, variables: tuple[Variable, ...], gathered: gtsam.GaussianFactorGraph
 ) -> tuple[Floats, Floats]:
     """The blocks T and -T P of the one factor that holds a wrench and the acceleration of its link."""
-    for index in range(gathered.size()):
+    for index in reversed(range(gathered.size())):  # what elimination leaves comes last
         factor = gathered.at(index)
         at_wrench = at_link = -1
         for place, key in enumerate(factor.keys()):

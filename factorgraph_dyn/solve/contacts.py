@@ -177,6 +177,9 @@ def contact_wrenches(contact: Contact, R: Floats, p: Floats) -> Floats:
 
 def join_inputs(parts: Sequence[Inputs]) -> Inputs:
     """The columns of several sets of inputs side by side."""
+    parts = [part for part in parts if part.size] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
     names = tuple(name for part in parts for name in part.names)
     torques = np.hstack([part.torques for part in parts])
     wrenches: dict[str, Floats] = {}
