@@ -58,7 +58,8 @@ class TapeScore:
         """Operations or instructions of an ordering."""
         if math.isinf(threshold):  # a new run starts: nothing of the last one may sway it
             self._made_per_score = math.inf
-        cost = self._scorer.cost(ordering, SLACK * threshold * self._made_per_score)
+        limit = SLACK * threshold * self._made_per_score
+        cost = self._scorer.cost(ordering, limit, fused=self._instructions)
         if cost is None or not is_safe(cost):
             return math.inf
         score = cost.instructions if self._instructions else float(cost.operations)

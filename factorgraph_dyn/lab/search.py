@@ -2,9 +2,9 @@
 
 Takes a mechanism, a problem and an objective; gives the best ordering found, checked on the real compiler.
 
-    starts     classical, general and dissected orderings; the exact block optimum of small graphs; a results
-               file's best ones
-    rounds     every lane runs one task: first a beam of insertions, then annealing that cools and reheats
+    starts     classical, general, dissected orderings and those between aba and crba; the exact block optimum
+               of small graphs; a results file's best ones
+    rounds     every lane runs one task: annealing that cools and reheats, now and then a beam of insertions
     judging    the best ones are compiled for real and must be nearly as exact as the classical ordering;
                with objective "time" they are also timed
 
@@ -33,6 +33,7 @@ from factorgraph_dyn.lab.processes import ProcessExecutor
 from factorgraph_dyn.lab.progress import Progress
 from factorgraph_dyn.lab.results import SearchResult
 from factorgraph_dyn.lab.scores import OBJECTIVES, Score
+from factorgraph_dyn.lab.starts import mixed_orderings
 from factorgraph_dyn.lab.tasks import Asked, Task
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import ORDERING_NAMES, choose_ordering, saved
@@ -42,6 +43,9 @@ ROUND = 250  # evaluations of a lane in one round
 CYCLE = (0.02, 0.008, 0.003, 0.0012)  # temperatures at which the rounds of a cycle start
 COOLING = 0.3  # from the start of a round to its end
 BEAM_WIDTH = 2
+BEAM_EVERY = 8  # rounds
+FAR = 1.3
+STARTING_SHARE = 0.15  # of the budget, for scoring what is known already
 EXACT_SHARE = 0.1  # of the budget, for the block optimum
 SETS_PER_SECOND = 10_000  # that the exact search is sure to manage
 JUDGING_SHARE = 0.08  # of the budget, kept for compiling the best ones
@@ -167,18 +171,21 @@ class _Search:
                 self.named[name] = choose_ordering(self.asked.mechanism, score.graph, name).variables
             except FactorGraphDynError:
                 continue
-        candidates = list(self.named.values())
+        candidates = [names for _, names in self._resumed if set(joined(names)) == set(score.graph.by_name)]
+        candidates += self.named.values()
         candidates.append(dissection(self.asked.mechanism, score.graph))
-        candidates += [names for _, names in self._resumed if set(joined(names)) == set(score.graph.by_name)]
+        candidates += mixed_orderings(self.asked.mechanism, score.graph)
         self._find_block_optimum(score)
         if self.block_optimum is not None:
-            candidates.append(self.block_optimum.variables)
+            candidates.insert(0, self.block_optimum.variables)
         best = math.inf
         for names in dict.fromkeys(candidates):
             # A start that is far from the best is of no use, so scoring it to the end is not either.
-            value = score(names, 3 * best)
+            value = score(names, FAR * best)
             self.elites.offer(value, names)
             self.evaluations += 1
+            if self.seconds > STARTING_SHARE * self.budget and math.isfinite(best):
+                break
             best = min(best, value)
         if not self.elites.sorted():
             raise OrderingError(
@@ -216,7 +223,7 @@ class _Search:
             bar.update(self.seconds, self.elites.sorted()[0][0], self.evaluations)
 
     def _task(self, number: int, lane: int, place: Names, left: float) -> Task:
-        if number == 0 and lane == 0:
+        if number % BEAM_EVERY == BEAM_EVERY - 1 and lane == 0:
             start = tuple(names for _, names in self.elites.sorted()[:BEAM_WIDTH])
             return Task(self.asked, start, width=BEAM_WIDTH, seconds=left)
         hot = CYCLE[(number + lane) % len(CYCLE)]

@@ -56,8 +56,10 @@ class TapeScorer:
     def __init__(self, stepper: Stepper) -> None:
         self.stepper = stepper
 
-    def cost(self, ordering: Sequence[str], limit: float = math.inf) -> TapeCost | None:
-        """The cost of an ordering's kernel.
+    def cost(
+        self, ordering: Sequence[str], limit: float = math.inf, *, fused: bool = True
+    ) -> TapeCost | None:
+        """The cost of an ordering's kernel; fused pairs are counted if asked for.
 
         None where it has no safe pivots, or where elimination makes more values than ``limit``.
         """
@@ -71,7 +73,7 @@ class TapeScorer:
             multiplications=kinds.count(t.MUL),
             additions=kinds.count(t.ADD) + kinds.count(t.SUB),
             divisions=kinds.count(t.RECIPROCAL),
-            fused=_fused(makers, uses),
+            fused=_fused(makers, uses) if fused else 0,
             made=sum(len(step.forward) for step in steps),
             quality=min(step.quality for step in steps),
             steady=min(step.steady for step in steps),
