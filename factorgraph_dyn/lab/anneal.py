@@ -15,6 +15,7 @@ The work runs once a task, thousands of scores each.
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -81,6 +82,13 @@ class Mover:
         self._near = {name: sorted(others) for name, others in near.items()}
         self._twins = twins
         self._halves = halves
+
+    @property
+    def leaving_halves(self) -> Mover:
+        """The same moves, but for splitting and joining."""
+        other = copy.copy(self)
+        other._halves = False
+        return other
 
     def move(self, ordering: Names, rng: random.Random) -> Names:
         """The ordering after a random move."""

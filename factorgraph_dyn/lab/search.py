@@ -32,7 +32,7 @@ from factorgraph_dyn.lab.judge import Judge
 from factorgraph_dyn.lab.processes import ProcessExecutor
 from factorgraph_dyn.lab.progress import Progress
 from factorgraph_dyn.lab.results import SearchResult
-from factorgraph_dyn.lab.scores import OBJECTIVES, Score
+from factorgraph_dyn.lab.scores import KERNEL_OBJECTIVES, OBJECTIVES, Score
 from factorgraph_dyn.lab.starts import mixed_orderings
 from factorgraph_dyn.lab.tasks import Asked, Task
 from factorgraph_dyn.model import Mechanism
@@ -234,6 +234,7 @@ class _Search:
             evaluations=ROUND,
             hot=hot,
             cold=COOLING * hot,
+            apart=lane % 2 == 1 and self.asked.objective in KERNEL_OBJECTIVES,
             seconds=left,
         )
 

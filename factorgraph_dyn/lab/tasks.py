@@ -17,6 +17,7 @@ from factorgraph_dyn.lab.anneal import Found, Mover, Names, anneal, beam
 from factorgraph_dyn.lab.scores import KERNEL_OBJECTIVES, Score, make_score
 from factorgraph_dyn.lab.twins import Twins
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.ordering.halves import halves
 
 KEPT_SCORES = 4
 
@@ -59,6 +60,7 @@ class Task:
         start: Orderings to start from; annealing takes the first.
         seed, evaluations, hot, cold: Of annealing.
         width: Of the beam.
+        apart: Whether annealing starts with all halves of variables apart and leaves them so.
         seconds: After which the task stops.
     """
 
@@ -69,6 +71,7 @@ class Task:
     hot: float = 0.02
     cold: float = 0.0005
     width: int = 0
+    apart: bool = False
     seconds: float = math.inf
 
 
@@ -106,10 +109,13 @@ def run(task: Task) -> Found:
 
     if task.width:
         return beam(score, task.start, width=task.width, out_of_time=out_of_time)
+    start = task.start[0]
+    if task.apart:
+        start, mover = tuple(half for name in start for half in halves(name)), mover.leaving_halves
     return anneal(
         score,
         mover,
-        task.start[0],
+        start,
         seed=task.seed,
         evaluations=task.evaluations,
         hot=task.hot,
