@@ -101,7 +101,7 @@ def _loop(body: Body, inputs: Sequence[Operand], outputs: Sequence[Operand], wid
     """@loop(args, dimensions, steps, data) as NumPy calls it."""
     operands = [*inputs, *outputs]
     lines = [
-        "define void @loop(ptr %args, ptr %dimensions, ptr %steps, ptr %data) #0 {",
+        "define void @loop(ptr %args, ptr %dimensions, ptr %steps, ptr %data) #2 {",
         "entry:",
         _workspace(body, width),
         "  %n = load i64, ptr %dimensions, align 8",
@@ -196,7 +196,7 @@ def _transfer(k: int, operand: Operand, fast: str, slow: str, slot: int, width: 
 
 def _one(body: Body, inputs: Sequence[Operand], outputs: Sequence[Operand], width: int) -> str:
     """@one(pointers): one state; inputs and outputs contiguous, in the order of the signature."""
-    lines = ["define void @one(ptr %args) #0 {", "entry:", _workspace(body, width)]
+    lines = ["define void @one(ptr %args) #2 {", "entry:", _workspace(body, width)]
     slot = 0
     for k, operand in enumerate([*inputs, *outputs]):
         if k == len(inputs):

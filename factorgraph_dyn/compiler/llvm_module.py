@@ -28,6 +28,7 @@ def emit_module(
     body = emit_body(program, width, fma=machine.fma, segment=segment)
     driver = emit_driver(body, inputs, outputs, width, fma=machine.fma)
     vector = f"<{width} x double>"
+    # A workspace may be larger than a page: probing makes a stack that is too small fail cleanly.
     return f"""
 declare {vector} @llvm.fma.v{width}f64({vector}, {vector}, {vector})
 declare {vector} @llvm.fabs.v{width}f64({vector})
@@ -38,6 +39,7 @@ declare i64 @llvm.fshl.i64(i64, i64, i64)
 declare i128 @llvm.ctlz.i128(i128, i1)
 attributes #0 = {{ nounwind "prefer-vector-width"="{64 * width}" }}
 attributes #1 = {{ nounwind noinline cold }}
+attributes #2 = {{ nounwind "prefer-vector-width"="{64 * width}" "probe-stack"="inline-asm" }}
 {body.text}
 {driver}
 {emit_fastcall(inputs, outputs)}

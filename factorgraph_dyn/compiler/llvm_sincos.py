@@ -5,16 +5,17 @@ Takes a vector width; gives IR text of ``@sincos_batch(workspace, table of slots
     k = round(x 2/pi),   r = x - k pi/2 in three steps (Cody & Waite 1980),   z = r^2
     sin r = r + r z P(z),   cos r = 1 - z/2 + z^2 Q(z),   then swap and negate by k mod 4
 
-P and Q are degree 5, interpolated at Chebyshev points of 0 <= z <= (pi/4)^2. pi/2 is held to 160
-bits and with fused multiply-add no step loses anything, so the result is within 2 ulp for |x| up to
-2^30. Beyond, x 2/pi mod 4 is an integer product with the right window of 2/pi's bits (Payne & Hanek
-1983), lane by lane. Infinite angles give nan.
+P and Q are degree 5, interpolated at Chebyshev points of 0 <= z <= (pi/4)^2. pi/2 is held to 149 bits
+or more and the products k pi/2 are exact, so the result is within 2 ulp for |x| up to 2^30 (2.5 and
+2^20 without fused multiply-add). Beyond, x 2/pi mod 4 is an integer product with the right window of 2/pi's bits
+(Payne & Hanek 1983), lane by lane. Infinite angles give nan.
 
 The work runs once a kernel; the functions need no mathematics library.
 """
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import cache
 
@@ -37,7 +38,7 @@ _COSINE = (
     -1.1382614868556325e-11,
 )
 _ROUND = 1.5 * 2.0**52  # adding it leaves the nearest integer in the low bits
-_FAR = 2.0**30
+_FAR, _FAR_WITHOUT_FMA = 2.0**30, 2.0**20
 _BITS = 1400
 _WORDS = 22
 _PADDING = 64  # zero bits before those of 2/pi in the table
@@ -60,17 +61,17 @@ def _half_pi() -> Fraction:
 
 
 @cache
-def half_pi_parts(digits: int | None) -> tuple[float, float, float]:
-    """Three floats that sum to pi/2; the first two cut to so many bits if asked."""
+def half_pi_parts(count: int, bits: int = 53) -> tuple[float, ...]:
+    """Floats that sum to pi/2, all but the last cut to so many bits."""
     rest, parts = _half_pi(), []
-    for k in range(3):
+    for k in range(count):
         part = float(rest)
-        if digits is not None and k < 2:
-            scale = Fraction(2) ** (digits - rest.numerator.bit_length() + rest.denominator.bit_length())
-            part = float(Fraction(int(rest * scale)) / scale)
+        if k < count - 1 and bits < 53:
+            fraction, exponent = math.frexp(part)
+            part = math.ldexp(math.floor(math.ldexp(fraction, bits)), exponent - bits)
         parts.append(part)
         rest -= Fraction(part)
-    return parts[0], parts[1], parts[2]
+    return tuple(parts)
 
 
 def _two_over_pi_words() -> str:
@@ -86,12 +87,13 @@ def sincos_functions(width: int, *, fma: bool) -> str:
         width: Angles a vector holds.
         fma: Whether the machine has fused multiply-add.
     """
-    return "\n".join([_reduce_far(), _patch_far(width), _batch(width, fma)])
+    far = _FAR if fma else _FAR_WITHOUT_FMA
+    return "\n".join([_reduce_far(), _patch_far(width, far), _batch(width, fma, far)])
 
 
 def _reduce_far() -> str:
     """@reduce_far(x, *r, *k): one angle of any size."""
-    high, low, _ = half_pi_parts(None)
+    high, low, _ = half_pi_parts(3)
     return f"""
 @two_over_pi = private unnamed_addr constant [{_WORDS} x i64] [{_two_over_pi_words()}]
 
@@ -184,7 +186,7 @@ regular:
 }}"""
 
 
-def _patch_far(width: int) -> str:
+def _patch_far(width: int, far: float) -> str:
     """@patch_far(x, r, k): reduce again the lanes that are far out."""
     return f"""
 define internal void @patch_far(ptr %x, ptr %r, ptr %k) #1 {{
@@ -197,7 +199,7 @@ next:
   %kp = getelementptr i64, ptr %k, i64 %lane
   %value = load double, ptr %xp
   %size = call double @llvm.fabs.f64(double %value)
-  %far = fcmp ogt double %size, {double(_FAR)}
+  %far = fcmp ogt double %size, {double(far)}
   br i1 %far, label %reduce, label %then
 reduce:
   call void @reduce_far(double %value, ptr %rp, ptr %kp)
@@ -211,7 +213,7 @@ end:
 }}"""
 
 
-def _batch(width: int, fma: bool) -> str:
+def _batch(width: int, fma: bool, far: float) -> str:
     vector, integers, bits = f"<{width} x double>", f"<{width} x i64>", f"<{width} x i1>"
     lines: list[str] = []
 
@@ -232,14 +234,19 @@ def _batch(width: int, fma: bool) -> str:
             value = multiply_add(f"%{name}{degree}", value, "%z", splat(coefficients[degree]))
         return value
 
-    # Without fused multiply-add the products k * part have to be exact: 31 bits times 22.
-    parts = half_pi_parts(None if fma else 26)
+    # Without fused multiply-add the products k * part have to be exact: 21 bits times 32 at most.
+    parts = half_pi_parts(3) if fma else half_pi_parts(4, 32)
     multiply_add("%shifted", "%x", splat(float(1 / _half_pi())), splat(_ROUND))
     lines.append(f"  %k = fsub {vector} %shifted, {splat(_ROUND)}")
     lines.append(f"  %k_bits = bitcast {vector} %shifted to {integers}")
     near = "%x"
-    for step, part in enumerate(parts):
+    for step, part in enumerate(parts[:3] if fma else parts[:2]):
         near = multiply_add(f"%near{step}", "%k", splat(-part), near)
+    if not fma:  # the two small parts first, so that the sum is rounded as rarely as with it
+        lines.append(f"  %small = fmul {vector} %k, {splat(-parts[3])}")
+        small = multiply_add("%rest", "%k", splat(-parts[2]), "%small")
+        lines.append(f"  %near2 = fadd {vector} {near}, {small}")
+        near = "%near2"
     head = "\n".join(lines)
     lines.clear()
     lines.append(f"  %z = fmul {vector} %r, %r")
@@ -268,7 +275,7 @@ next:
   %x = load {vector}, ptr %xp, {align}
 {head}
   %size = call {vector} @llvm.fabs.v{width}f64({vector} %x)
-  %far = fcmp ogt {vector} %size, {splat(_FAR)}
+  %far = fcmp ogt {vector} %size, {splat(far)}
   %any = call i1 @llvm.vector.reduce.or.v{width}i1({bits} %far)
   br i1 %any, label %patch, label %join, !prof !0
 patch:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factorgraph_dyn import CompileError
@@ -71,6 +71,7 @@ def test_constants_are_the_numbers_they_stand_for(tape):
         tape.reciprocal(ZERO)
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
 def test_folding_follows_floats(a, b):
     tape = Tape()
@@ -81,6 +82,7 @@ def test_folding_follows_floats(a, b):
         assert tape.constant_value(ref) == pytest.approx(value, rel=1e-12, abs=1e-14 * (a + b))
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.integers(0, field.PRIME - 1), st.integers(-9, 9), st.integers(-9, 9))
 def test_circle_points_add_like_angles(half_tangent, m, n):
     point = field.circle_point(half_tangent)
