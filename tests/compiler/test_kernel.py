@@ -214,7 +214,7 @@ def test_c_source(problem, c_compiler, tmp_path):
 
     assert batch_function(ctypes.c_size_t(20), *pointers([*arguments, *found])) == 0
     for one, other in zip(found, results, strict=True):
-        assert relative_error(one, other) < 1e-13
+        assert relative_error(one, other) < 1e-14
     assert function(*pointers([array[3] for array in arguments]), *pointers([x[3] for x in found])) == 0
     with pytest.raises(fgd.InputError, match=r"ends in \.c"):
         kernel.to_c(tmp_path / "step.txt")
