@@ -149,7 +149,7 @@ def test_crba_leaves_the_mass_matrix_before_its_last_stage(mechanism):
 @pytest.mark.parametrize("seed", range(3))
 def test_every_named_ordering_is_a_permutation_or_says_why_not(problem, seed):
     mechanism = mixed_tree(seed)
-    rows = fgd.compare_orderings(mechanism, problem, repeats=1)
+    rows = fgd.compare_orderings(mechanism, problem, repeats=1, kernels=False)
     assert [row["ordering"] for row in rows] == list(ORDERING_NAMES)
     for row in rows:
         if row["ordering"] == "rnea" and problem != "inverse":

@@ -166,7 +166,8 @@ class Stepper:
         self._template = copy.copy(first)
         self._start = tuple(_numbered(number, row) for number, row in first.rows.items())
         first.worst = 1.0
-        eliminated = first.run()
+        with np.errstate(all="ignore"):
+            eliminated = first.run()
         if eliminated.undetermined:
             raise CompileError("The problem leaves unknowns undetermined; its steps cannot be shared.")
         self.solution = eliminated.solution
@@ -228,7 +229,8 @@ class Stepper:
                 for memory in (self._steps, self._atoms_of_row, self.samples.sums):
                     memory.clear()
                 self._template.row_scales.clear()
-            step = self._steps[key] = self._do(name, rows, later)
+            with np.errstate(all="ignore"):  # sampled states may be singular for values that are never used
+                step = self._steps[key] = self._do(name, rows, later)
             return step
 
     def _do(self, name: str, rows: frozenset[NumberedRow], later: tuple[str, ...]) -> Step | None:
@@ -273,9 +275,7 @@ class Stepper:
                 if wanted and found != wanted:
                     # Constants rounded another way: the same value under another number.
                     tape = self.tape
-                    makers[wanted] = makers.get(
-                        found, (tape.operation[found], tape.left[found], tape.right[found])
-                    )
+                    makers[wanted] = makers.get(found, (tape.operation[found], tape.left[found], tape.right[found]))
         return makers
 
     def _makers_since(self, size: int) -> dict[int, Maker]:

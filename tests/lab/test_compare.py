@@ -30,9 +30,7 @@ def test_cost_of_an_ordering():
 
 def test_search_command(tmp_path):
     path = tmp_path / "pendulum.json"
-    result = CliRunner().invoke(
-        app, ["search", "pendulum:2", "--budget", "1", "-o", str(path), "--format", "json"]
-    )
+    result = CliRunner().invoke(app, ["search", "pendulum:2", "--budget", "1", "-o", str(path), "--format", "json"])
     assert result.exit_code == 0, result.output
     assert '"ordering": "search"' in result.output
     assert path.exists()
