@@ -31,7 +31,7 @@ def skew(w: Array) -> Array:
 
 def pose(R: Array, p: Array) -> Array:
     """The pose with rotation R (3, 3) and origin p (3,), shape (4, 4)."""
-    T = np.zeros((4, 4), dtype=np.result_type(R, p))
+    T = np.zeros((4, 4), dtype=p.dtype if p.dtype == object else R.dtype)
     T[:3, :3] = R
     T[:3, 3] = p
     T[3, 3] = 1.0

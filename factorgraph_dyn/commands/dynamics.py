@@ -51,9 +51,7 @@ def list_robots(format: FormatOption = "table") -> None:
 def compare(
     robot: RobotArgument,
     problem: ProblemOption = "forward",
-    orderings: Annotated[
-        str | None, typer.Option(help=f"Comma-separated names: {', '.join(ORDERING_NAMES)}.")
-    ] = None,
+    orderings: Annotated[str | None, typer.Option(help=f"Comma-separated names: {', '.join(ORDERING_NAMES)}.")] = None,
     seed: SeedOption = 0,
     format: FormatOption = "table",
 ) -> None:

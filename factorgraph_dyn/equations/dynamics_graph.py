@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,10 @@ import numpy.typing as npt
 from factorgraph_dyn.equations import factors
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, make_graph
 from factorgraph_dyn.equations.state import JointState, State
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.spatial import Array
 
 Mask = npt.NDArray[np.bool_]
-_NO_LOSSES = {nv: np.zeros(nv) for nv in range(7)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +40,7 @@ class Known:
     tau_mask: Mask
 
 
-def dynamics_graph(
-    state: State, known: Known, external_wrenches: Mapping[str, Array] | None = None
-) -> LinearGraph:
+def dynamics_graph(state: State, known: Known, external_wrenches: Mapping[str, Array] | None = None) -> LinearGraph:
     """The dynamics of a mechanism at a state, given what is known.
 
     Args:
@@ -55,9 +53,7 @@ def dynamics_graph(
     equations = [_acceleration(joint, state) for joint in moving]
     equations += _wrenches(state, moving, external)
     equations += _torques(state)
-    equations += [
-        factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in state.mechanism.couplings
-    ]
+    equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in state.mechanism.couplings]
     return make_graph(equations, _known_values(state.mechanism, known))
 
 
@@ -115,16 +111,13 @@ def _torques(state: State) -> list[Factor]:
         coupled[coupling.source].append((coupling.name, -coupling.ratio))
     equations = []
     for joint in mechanism.movable_joints:
+        if joint.is_lossless and joint.constant_subspace is not None and joint.name not in coupled:
+            equations.append(_constant_torque(joint))
+            continue
         here = state.joints[joint.name]
-        losses = _NO_LOSSES[joint.nv]
-        if not joint.is_lossless:
-            q = state.q[mechanism.q_slices[joint.name]]
-            losses = factors.joint_losses(
-                q, here.v, joint.damping, joint.friction, joint.stiffness, joint.rest
-            )
-        equations.append(
-            factors.torque_factor(joint.name, here.S, joint.armature_matrix, losses, coupled[joint.name])
-        )
+        q = state.q[mechanism.q_slices[joint.name]]
+        losses = factors.joint_losses(q, here.v, joint.damping, joint.friction, joint.stiffness, joint.rest)
+        equations.append(factors.torque_factor(joint.name, here.S, joint.armature_matrix, losses, coupled[joint.name]))
     for loop in state.loops.values():
         nv = loop.S.shape[1]
         if nv:
@@ -132,19 +125,29 @@ def _torques(state: State) -> list[Factor]:
     return equations
 
 
+@lru_cache(maxsize=4096)
+def _constant_torque(joint: Joint) -> Factor:
+    """The torque equation of a joint for which it is the same at every state."""
+    S = joint.constant_subspace
+    assert S is not None
+    return factors.torque_factor(joint.name, S, joint.armature_matrix, np.zeros(joint.nv))
+
+
 def _known_values(mechanism: Mechanism, known: Known) -> dict[Variable, Value]:
     values = {factors.acceleration(mechanism.base): Value(base_acceleration(mechanism))}
-    for joint in mechanism.movable_joints:
-        entries = mechanism.v_slices[joint.name]
-        for variable, value, mask in (
-            (factors.joint_acceleration(joint.name, joint.nv), known.a, known.a_mask),
-            (factors.torque(joint.name, joint.nv), known.tau, known.tau_mask),
-        ):
+    for make, value, mask in (
+        (factors.joint_acceleration, known.a, known.a_mask),
+        (factors.torque, known.tau, known.tau_mask),
+    ):
+        if not mask.any():
+            continue
+        for joint in mechanism.movable_joints:
+            entries = mechanism.v_slices[joint.name]
             known_entries = mask[entries].tolist()
             if all(known_entries):
-                values[variable] = Value(value[entries])
+                values[make(joint.name, joint.nv)] = Value(value[entries])
             elif any(known_entries):
-                values[variable] = Value(value[entries], mask[entries])
+                values[make(joint.name, joint.nv)] = Value(value[entries], mask[entries])
     for loop in mechanism.loops:  # a loop joint is passive
         values[factors.torque(loop.name, loop.nv)] = Value(np.zeros(loop.nv))
     return values

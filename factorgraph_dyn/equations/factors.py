@@ -56,9 +56,7 @@ def coupling_force(coupling: str) -> Variable:
     return Variable("lambda", coupling, 1)
 
 
-def velocity_factor(
-    joint: str, parent: str, child: str, Ad_child_parent: Array, S: Array, v: Array
-) -> Factor:
+def velocity_factor(joint: str, parent: str, child: str, Ad_child_parent: Array, S: Array, v: Array) -> Factor:
     """How a joint carries the parent's twist to its child."""
     # V_c - Ad_cp V_p = S_j v_j
     blocks = ((twist(child), IDENTITY), (twist(parent), -Ad_child_parent))
@@ -134,9 +132,7 @@ def torque_factor(
     return Factor("torque", joint, tuple(blocks), -losses)
 
 
-def joint_losses(
-    q: Array, v: Array, damping: Floats, friction: Floats, stiffness: Floats, rest: Floats
-) -> Array:
+def joint_losses(q: Array, v: Array, damping: Floats, friction: Floats, stiffness: Floats, rest: Floats) -> Array:
     """The torque that damping, Coulomb friction and springs take from a motor, shape (nv,)."""
     losses: Array = damping * v
     if friction.any():  # sign and spring are worth a symbol only where they act

@@ -71,13 +71,12 @@ class Factor(NamedTuple):
 
     def substitute(self, known: Mapping[Variable, Value]) -> Factor:
         """The same equation with known values moved to the right-hand side."""
-        if not any(variable in known for variable, _ in self.blocks):
-            return self
         blocks, rhs = [], self.rhs
-        for variable, block in self.blocks:
+        for term in self.blocks:
+            variable, block = term
             value = known.get(variable)
             if value is None:
-                blocks.append((variable, block))
+                blocks.append(term)
             elif value.mask is None:
                 rhs = rhs - block @ value.entries
             else:

@@ -80,9 +80,7 @@ def _tree_joint(joint: Joint, q: Array, v: Array) -> JointState:
 
 def _child_twist(joint: JointState, V_parent: Array) -> Array:
     """Back-substitution on the joint's velocity factor."""
-    factor = factors.velocity_factor(
-        joint.name, joint.parent, joint.child, joint.Ad_child_parent, joint.S, joint.v
-    )
+    factor = factors.velocity_factor(joint.name, joint.parent, joint.child, joint.Ad_child_parent, joint.S, joint.v)
     (_, _), (_, block_parent) = factor.blocks
     V_child: Array = factor.rhs - block_parent @ V_parent
     return V_child

@@ -55,9 +55,7 @@ def merge_fixed(mechanism: Mechanism) -> Mechanism:
         return tidy(carrier[link][1] @ np.asarray(T))
 
     links = {link.name: link for link in mechanism.links if carrier[link.name][0] == link.name}
-    frames = [
-        replace(f, link=carrier[f.link][0], placement=placed(f.link, f.placement)) for f in mechanism.frames
-    ]
+    frames = [replace(f, link=carrier[f.link][0], placement=placed(f.link, f.placement)) for f in mechanism.frames]
     named = {frame.name for frame in frames}
     for link in mechanism.links:
         host, T = carrier[link.name]
@@ -221,9 +219,7 @@ def add_payload(
     return replace(mechanism, links=links)
 
 
-def add_frame(
-    mechanism: Mechanism, name: str, link: str, placement: npt.ArrayLike | None = None
-) -> Mechanism:
+def add_frame(mechanism: Mechanism, name: str, link: str, placement: npt.ArrayLike | None = None) -> Mechanism:
     """The mechanism with one more named frame, on a link or relative to another frame."""
     host, T = find_place(mechanism, link)
     pose = T if placement is None else T @ np.asarray(Frame(name, host, placement).placement)
@@ -235,9 +231,7 @@ def find_place(mechanism: Mechanism, name: str) -> tuple[str, Floats]:
     if name in mechanism.link_by_name:
         return name, np.eye(4)
     frames = {frame.name: frame for frame in mechanism.frames}
-    check_name(
-        name, [*mechanism.link_names, *frames], "link or frame", f"mechanism {mechanism.name!r}", InputError
-    )
+    check_name(name, [*mechanism.link_names, *frames], "link or frame", f"mechanism {mechanism.name!r}", InputError)
     return frames[name].link, np.asarray(frames[name].placement)
 
 
@@ -267,16 +261,13 @@ def rename(mechanism: Mechanism, names: Mapping[str, str], *, name: str | None =
         mechanism,
         name=mechanism.name if name is None else name,
         links=tuple(replace(x, name=new(x.name)) for x in mechanism.links),
-        joints=tuple(
-            replace(x, name=new(x.name), parent=new(x.parent), child=new(x.child)) for x in mechanism.joints
-        ),
+        joints=tuple(replace(x, name=new(x.name), parent=new(x.parent), child=new(x.child)) for x in mechanism.joints),
         loops=tuple(
             replace(x, name=new(x.name), predecessor=new(x.predecessor), successor=new(x.successor))
             for x in mechanism.loops
         ),
         couplings=tuple(
-            replace(x, name=new(x.name), joint=new(x.joint), source=new(x.source))
-            for x in mechanism.couplings
+            replace(x, name=new(x.name), joint=new(x.joint), source=new(x.source)) for x in mechanism.couplings
         ),
         frames=tuple(replace(x, name=new(x.name), link=new(x.link)) for x in mechanism.frames),
     )

@@ -249,9 +249,7 @@ class Mechanism:
 
         Path(path).write_text(native.to_json(self), encoding="utf-8")
 
-    def subset(
-        self, *, base: str | None = None, tips: Iterable[str] = (), q: npt.ArrayLike | None = None
-    ) -> Mechanism:
+    def subset(self, *, base: str | None = None, tips: Iterable[str] = (), q: npt.ArrayLike | None = None) -> Mechanism:
         """The part from the link ``base`` outward, to the links ``tips`` or to every end."""
         from factorgraph_dyn.model import edit
 
@@ -329,9 +327,7 @@ class Mechanism:
             ("link", [link.name for link in self.links]),
             (
                 "joint, loop or coupling",
-                [j.name for j in self.joints]
-                + [x.name for x in self.loops]
-                + [c.name for c in self.couplings],
+                [j.name for j in self.joints] + [x.name for x in self.loops] + [c.name for c in self.couplings],
             ),
             ("frame", [frame.name for frame in self.frames]),
         ):
@@ -342,9 +338,7 @@ class Mechanism:
             for end in (loop.predecessor, loop.successor):
                 check_name(end, links, "link", f"{where}, though loop {loop.name!r} ends there", ModelError)
         for frame in self.frames:
-            check_name(
-                frame.link, links, "link", f"{where}, though frame {frame.name!r} is on it", ModelError
-            )
+            check_name(frame.link, links, "link", f"{where}, though frame {frame.name!r} is on it", ModelError)
         single = [joint.name for joint in self.joints if joint.nv == 1]
         for coupling in self.couplings:
             for end in (coupling.joint, coupling.source):

@@ -76,9 +76,7 @@ def find_topology(name: str, links: Sequence[Link], joints: Sequence[Joint]) -> 
         outward.append(joint)
         frontier.extend(reversed(joints_out[joint.child]))
     _check_all_reached(name, link_names, bases, outward)
-    return Topology(
-        bases[0], tuple(outward), joint_into, {link: tuple(out) for link, out in joints_out.items()}
-    )
+    return Topology(bases[0], tuple(outward), joint_into, {link: tuple(out) for link, out in joints_out.items()})
 
 
 def _joint_into_each_link(name: str, link_names: Sequence[str], joints: Sequence[Joint]) -> dict[str, Joint]:
@@ -99,9 +97,7 @@ def _joint_into_each_link(name: str, link_names: Sequence[str], joints: Sequence
     return {joint.child: joint for joint in joints}
 
 
-def _check_all_reached(
-    name: str, link_names: Sequence[str], bases: Sequence[str], outward: Sequence[Joint]
-) -> None:
+def _check_all_reached(name: str, link_names: Sequence[str], bases: Sequence[str], outward: Sequence[Joint]) -> None:
     reached = {bases[0], *(joint.child for joint in outward)}
     lost = [link for link in link_names if link not in reached]
     if not lost:

@@ -32,9 +32,7 @@ def to_urdf(mechanism: Mechanism) -> str:
             "format (.json) instead."
         )
     if odd := [joint.name for joint in mechanism.joints if joint.kind not in KINDS]:
-        raise ModelError(
-            f"Joints {', '.join(odd)} have kinds that URDF does not know; it knows {', '.join(KINDS)}."
-        )
+        raise ModelError(f"Joints {', '.join(odd)} have kinds that URDF does not know; it knows {', '.join(KINDS)}.")
     lines = ['<?xml version="1.0"?>', f"<robot name={quoteattr(mechanism.name)}>"]
     for joint in mechanism.movable_joints:
         lost = [key for key in ("armature", "stiffness") if np.any(getattr(joint, key))]
@@ -98,9 +96,7 @@ def _joint(joint: Joint) -> list[str]:
     if damping or friction:
         lines.append(f"    <dynamics damping={_number(damping)} friction={_number(friction)}/>")
     if limits is not None and not unlimited:
-        lines.append(
-            f'    <limit lower={_number(limits[0])} upper={_number(limits[1])} effort="0" velocity="0"/>'
-        )
+        lines.append(f'    <limit lower={_number(limits[0])} upper={_number(limits[1])} effort="0" velocity="0"/>')
     return lines
 
 

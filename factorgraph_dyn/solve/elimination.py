@@ -117,7 +117,12 @@ def to_gtsam(graph: LinearGraph) -> gtsam.GaussianFactorGraph:
 
 def gtsam_ordering(graph: LinearGraph, ordering: Ordering) -> gtsam.Ordering:
     """The ordering as GTSAM keys."""
-    keys = {str(variable): index for index, variable in enumerate(graph.variables)}
+    return _ordering_of_keys(graph.variables, ordering)
+
+
+@lru_cache(maxsize=256)
+def _ordering_of_keys(variables: tuple[Variable, ...], ordering: Ordering) -> gtsam.Ordering:
+    keys = {str(variable): index for index, variable in enumerate(variables)}
     converted = gtsam.Ordering()
     for name in ordering.variables:
         converted.push_back(keys[name])

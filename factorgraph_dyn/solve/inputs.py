@@ -41,9 +41,7 @@ def as_floats(value: npt.ArrayLike, what: str, shape: tuple[int, ...]) -> Floats
 def forward_known(mechanism: Mechanism, tau: npt.ArrayLike) -> Known:
     """All torques known, no acceleration."""
     nv = mechanism.nv
-    return Known(
-        np.full(nv, np.nan), mechanism.check_v(tau, "tau"), np.zeros(nv, dtype=bool), np.ones(nv, dtype=bool)
-    )
+    return Known(np.full(nv, np.nan), mechanism.check_v(tau, "tau"), np.zeros(nv, dtype=bool), np.ones(nv, dtype=bool))
 
 
 def inverse_known(mechanism: Mechanism, a: npt.ArrayLike, actuated: Iterable[str] | None) -> Known:

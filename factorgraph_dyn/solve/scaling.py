@@ -52,16 +52,12 @@ def scale_graph(graph: LinearGraph, units: Units) -> LinearGraph:
 
 def unscale(values: Mapping[Variable, Floats], units: Units) -> dict[Variable, Floats]:
     """The values of the scaled graph's variables in the units of the original one."""
-    return {
-        variable: units.get((variable.kind, variable.owner), 1.0) * value
-        for variable, value in values.items()
-    }
+    return {variable: units.get((variable.kind, variable.owner), 1.0) * value for variable, value in values.items()}
 
 
 def _scale_factor(factor: Factor, units: Units) -> Factor:
     row = 1.0 / units.get((factor.kind, factor.owner), 1.0)
     blocks = tuple(
-        (variable, block * (row * units.get((variable.kind, variable.owner), 1.0)))
-        for variable, block in factor.blocks
+        (variable, block * (row * units.get((variable.kind, variable.owner), 1.0))) for variable, block in factor.blocks
     )
     return Factor(factor.kind, factor.owner, blocks, factor.rhs * row)

@@ -88,9 +88,7 @@ def general_6r() -> Mechanism:
     return _modified_dh("general_6r", lengths, mass, com.tolist(), inertia)
 
 
-def _modified_dh(
-    name: str, lengths: Sequence[Row], mass: Row, com: Sequence[Row], inertia: Sequence[Row]
-) -> Mechanism:
+def _modified_dh(name: str, lengths: Sequence[Row], mass: Row, com: Sequence[Row], inertia: Sequence[Row]) -> Mechanism:
     """An arm of (a, alpha, d) and of (xx, yy, zz, xy, xz, yz) about each link's com."""
     links, joints = [Link("base")], []
     for i, (a, alpha, d) in enumerate(lengths):

@@ -25,8 +25,7 @@ def humanoid() -> Mechanism:
         corners = (("front", "left", 0.16, 0.05), ("front", "right", 0.16, -0.05),
                    ("rear", "left", -0.06, 0.05), ("rear", "right", -0.06, -0.05))  # fmt: skip
         frames += [
-            Frame(f"{side}_foot_{end}_{edge}", f"{side}_foot", translation(x, y, -0.08))
-            for end, edge, x, y in corners
+            Frame(f"{side}_foot_{end}_{edge}", f"{side}_foot", translation(x, y, -0.08)) for end, edge, x, y in corners
         ]
     return Mechanism("humanoid", tuple(links), tuple(joints), frames=tuple(frames))
 

@@ -36,9 +36,7 @@ def random_tree(
     for i in range(1, n + 1):
         links.append(_random_body(f"link{i}", rng))
         parent = int((i - 1) / branching)  # as Featherstone's autoTree does it
-        joints.append(
-            _random_joint(f"joint{i}", str(rng.choice(chosen)), links[parent].name, f"link{i}", rng)
-        )
+        joints.append(_random_joint(f"joint{i}", str(rng.choice(chosen)), links[parent].name, f"link{i}", rng))
     return Mechanism(f"random_tree{n}", tuple(links), tuple(joints))
 
 
