@@ -40,6 +40,8 @@ from factorgraph_dyn.ordering import ORDERING_NAMES, choose_ordering, saved
 from factorgraph_dyn.ordering.halves import joined
 
 ROUND = 250  # evaluations of a lane in one round
+SHORTEST_ROUND = 40
+USUAL_SIZE = 21  # variables of a seven-joint arm, for which rounds and temperatures are right
 CYCLE = (0.02, 0.008, 0.003, 0.0012)  # temperatures at which the rounds of a cycle start
 COOLING = 0.3  # from the start of a round to its end
 BEAM_WIDTH = 2
@@ -138,11 +140,7 @@ class _Search:
     @property
     def proved(self) -> bool:
         """Whether nothing can be better."""
-        return (
-            self.asked.objective == "blocks"
-            and self.block_optimum is not None
-            and self.block_optimum.proved
-        )
+        return self.asked.objective == "blocks" and self.block_optimum is not None and self.block_optimum.proved
 
     def open(self, path: Path, resume: bool) -> None:
         """Read the results file where there is one, and make sure that it can be written."""
@@ -159,8 +157,7 @@ class _Search:
             self._resumed = ((known.score, known.variables), *known.elites)
         elif path.is_dir() or not os.access(path.parent, os.W_OK):
             raise InputError(
-                f"The results file {str(path)!r} cannot be written. Choose a path in a folder that exists "
-                "and is yours."
+                f"The results file {str(path)!r} cannot be written. Choose a path in a folder that exists and is yours."
             )
 
     def start(self) -> None:
@@ -226,12 +223,14 @@ class _Search:
         if number % BEAM_EVERY == BEAM_EVERY - 1 and lane == 0:
             start = tuple(names for _, names in self.elites.sorted()[:BEAM_WIDTH])
             return Task(self.asked, start, width=BEAM_WIDTH, seconds=left)
-        hot = CYCLE[(number + lane) % len(CYCLE)]
+        # A move is local: the larger the graph, the smaller its part of the score, and the slower a score.
+        share = min(1.0, USUAL_SIZE / len(joined(place)))
+        hot = share * CYCLE[(number + lane) % len(CYCLE)]
         return Task(
             self.asked,
             (place,),
             seed=(self.seed * 1_000_003 + number) * 1_000 + lane,
-            evaluations=ROUND,
+            evaluations=max(SHORTEST_ROUND, int(share * ROUND)),
             hot=hot,
             cold=COOLING * hot,
             apart=lane % 2 == 1 and self.asked.objective in KERNEL_OBJECTIVES,

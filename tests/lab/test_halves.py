@@ -40,5 +40,5 @@ def test_names_of_halves():
     ids=["one half missing", "also whole", "twice", "no halves"],
 )
 def test_halves_must_be_complete(ordering):
-    with pytest.raises(fgd.OrderingError, match="half of|not there"):
+    with pytest.raises(fgd.OrderingError, match=r"half of|not there"):
         fgd.compile(RRR, "forward", ordering=ordering)
