@@ -10,7 +10,7 @@ import numpy as np
 import factorgraph_dyn as fgd
 
 puma = fgd.robots.puma560()
-seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
+seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
 found = fgd.search_orderings(puma, "forward", budget=seconds, seed=0)
 
 print(f"{found.evaluations} orderings looked at in {found.seconds:.0f} s")
@@ -24,8 +24,9 @@ kernels = {name: fgd.compile(puma, "forward", ordering=name) for name in ("aba",
 kernels["search"] = fgd.compile(puma, "forward", ordering=found)
 places = {name: {x: k + 1 for k, x in enumerate(kernels[name].ordering)} for name in ("aba", "crba")}
 print("\nthe new ordering, and the place of each variable in aba and crba:")
-for k, variable in enumerate(found, start=1):
-    print(f"{k:3d}  {variable:10} {places['aba'][variable]:5d} {places['crba'][variable]:5d}")
+for k, variable in enumerate(found, start=1):  # a variable may be split, as in A[link5].linear
+    whole = variable.split("]")[0] + "]"
+    print(f"{k:3d}  {variable:17} {places['aba'][whole]:3d} {places['crba'][whole]:3d}")
 cost = {name: fgd.ordering_cost(puma, "forward", kernel.ordering) for name, kernel in kernels.items()}
 print("\n        operations  of these divisions  clique tree's levels  widest clique")
 for name, c in cost.items():

@@ -170,7 +170,9 @@ class _Search:
                 continue
         candidates = [names for _, names in self._resumed if set(joined(names)) == set(score.graph.by_name)]
         candidates += self.named.values()
-        candidates.append(dissection(self.asked.mechanism, score.graph))
+        dissected = dissection(self.asked.mechanism, score.graph)
+        # The likeliest first: scoring stops when its share of the budget is used up.
+        candidates.insert(0 if self.asked.objective == "depth" else len(candidates), dissected)
         candidates += mixed_orderings(self.asked.mechanism, score.graph)
         self._find_block_optimum(score)
         if self.block_optimum is not None:
