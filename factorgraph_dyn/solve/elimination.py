@@ -9,6 +9,7 @@ of the elimination appear only as parents, and ``BayesNet.respond`` back-substit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -224,26 +225,29 @@ def solve_graph(graph: LinearGraph, ordering: Ordering, method: str = "sequentia
     try:
         if method == "sequential":
             net = factors.eliminateSequential(order, gtsam.EliminateQR)
-            growth = float(np.abs(net.backSubstitute(_ones(graph)).vector()).max(initial=0.0))
+            growth = float(np.abs(net.backSubstitute(_ones(graph.variables)).vector()).max(initial=0.0))
             solution = net.optimize()
         else:
             solution = factors.eliminateMultifrontal(order, gtsam.EliminateQR).optimize()
     except RuntimeError as error:
         raise singular(graph, ordering) from error
-    values = {variable: solution.at(key) for key, variable in enumerate(graph.variables)}
-    misfit = np.sqrt(2.0 * factors.error(solution))
-    return Solved(values, float(misfit), growth if np.isfinite(growth) else np.inf)
-
-
-def _ones(graph: LinearGraph) -> gtsam.VectorValues:
-    return _ones_of_sizes(tuple(variable.size for variable in graph.variables))
+    stacked: Floats = solution.vector()  # in the order of keys, which is that of the variables
+    values = {variable: stacked[entries] for variable, entries in _places(graph.variables)}
+    misfit = math.sqrt(2.0 * factors.error(solution))
+    return Solved(values, misfit, growth if math.isfinite(growth) else np.inf)
 
 
 @lru_cache(maxsize=64)
-def _ones_of_sizes(sizes: tuple[int, ...]) -> gtsam.VectorValues:
+def _places(variables: tuple[Variable, ...]) -> tuple[tuple[Variable, slice], ...]:
+    ends = np.cumsum([variable.size for variable in variables]).tolist()
+    return tuple((variable, slice(end - variable.size, end)) for variable, end in zip(variables, ends, strict=True))
+
+
+@lru_cache(maxsize=64)
+def _ones(variables: tuple[Variable, ...]) -> gtsam.VectorValues:
     ones = gtsam.VectorValues()
-    for key, size in enumerate(sizes):
-        ones.insert(key, np.ones(size))
+    for key, variable in enumerate(variables):
+        ones.insert(key, np.ones(variable.size))
     return ones
 
 
