@@ -55,9 +55,7 @@ def search(
 
 
 def _rows(result: SearchResult) -> list[dict[str, Any]]:
-    rows = [
-        _row(name, b.operations, b.error, b.seconds_a_state) for name, b in result.baseline.items()
-    ]
+    rows = [_row(name, b.operations, b.error, b.seconds_a_state) for name, b in result.baseline.items()]
     if result.operations is not None:
         rows.append(_row("search", result.operations, result.error, result.seconds_a_state))
     else:

@@ -100,13 +100,9 @@ class Judge:
         # A score is an estimate: a classical ordering may turn out to be the best of all.
         best = self._best([*candidates, *(x for x in baseline if x.error <= allowed)], baseline)
         named = {x.name: Baseline(x.operations, x.error, x.seconds_a_state) for x in baseline}
-        return Verdict(
-            best.variables, best.score, best.operations, best.error, best.seconds_a_state, named
-        )
+        return Verdict(best.variables, best.score, best.operations, best.error, best.seconds_a_state, named)
 
-    def _measure(
-        self, name: str, variables: Names, score: float, check: AccuracyCheck
-    ) -> _Candidate | None:
+    def _measure(self, name: str, variables: Names, score: float, check: AccuracyCheck) -> _Candidate | None:
         try:
             program = trace(self.asked.mechanism, self.problem, Ordering(name, variables)).program
         except FactorGraphDynError:

@@ -56,9 +56,7 @@ class KernelMeasurement:
 
     def _time(self, ordering: OrderingLike, check: AccuracyCheck) -> float:
         """The best time of a state, s."""
-        kernel = compile_kernel(
-            self.mechanism, self.name, ordering=ordering, known_accelerations=self._given_mask
-        )
+        kernel = compile_kernel(self.mechanism, self.name, ordering=ordering, known_accelerations=self._given_mask)
         arguments = [np.ascontiguousarray(argument) for argument in check.arguments]
         kernel(*arguments)
         best, start = np.inf, perf_counter()

@@ -56,9 +56,7 @@ class TapeScorer:
     def __init__(self, stepper: Stepper) -> None:
         self.stepper = stepper
 
-    def cost(
-        self, ordering: Sequence[str], limit: float = math.inf, *, fused: bool = True
-    ) -> TapeCost | None:
+    def cost(self, ordering: Sequence[str], limit: float = math.inf, *, fused: bool = True) -> TapeCost | None:
         """The cost of an ordering's kernel; fused pairs are counted if asked for.
 
         None where it has no safe pivots, or where elimination makes more values than ``limit``.
@@ -168,8 +166,10 @@ def _fused(makers: dict[int, Maker], uses: dict[int, int]) -> int:
     """How many products go into one sum only, at most one a sum."""
     count = 0
     for node, (kind, x, y) in makers.items():
-        if kind in _SUMS and uses[node] > 0 and (
-            (makers[x][0] == t.MUL and uses[x] == 1) or (makers[y][0] == t.MUL and uses[y] == 1)
+        if (
+            kind in _SUMS
+            and uses[node] > 0
+            and ((makers[x][0] == t.MUL and uses[x] == 1) or (makers[y][0] == t.MUL and uses[y] == 1))
         ):
             count += 1
     return count
