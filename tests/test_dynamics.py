@@ -223,3 +223,14 @@ def test_solution_reads_like_the_equations():
     momentum = tip.spatial_inertia @ V
     rate = np.concatenate([np.cross(momentum[:3], w) + np.cross(momentum[3:], vel), np.cross(momentum[3:], w)])
     assert np.abs(tip.spatial_inertia @ A - rate - solution.wrenches["joint3"]).max() < 1e-12
+
+
+def test_answers_do_not_depend_on_what_was_solved_before_or_in_other_threads():
+    from concurrent.futures import ThreadPoolExecutor
+
+    mechanism = fgd.robots.puma560()
+    states = [mechanism.random_state(seed) for seed in range(40)]
+    alone = [fgd.forward_dynamics(mechanism, q, v, np.ones(6)).a for q, v in states]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda s: fgd.forward_dynamics(mechanism, *s, np.ones(6)).a, states))
+    assert (np.array(together) == np.array(alone)).all()

@@ -40,18 +40,21 @@ class Known:
     tau_mask: Mask
 
 
-def dynamics_graph(state: State, known: Known, external_wrenches: Mapping[str, Array] | None = None) -> LinearGraph:
+def dynamics_graph(
+    state: State, known: Known, external_wrenches: Mapping[str, Array] | None = None, *, classical: bool = False
+) -> LinearGraph:
     """The dynamics of a mechanism at a state, given what is known.
 
     Args:
         state: The mechanism at (q, v).
         known: Which accelerations and torques are given, and their values.
         external_wrenches: Wrench on a link from outside, in its frame, by link name.
+        classical: Let A be the classical accelerations of the links' origins instead of the spatial ones.
     """
     external = external_wrenches or {}
     moving = [*state.joints.values(), *state.loops.values()]
-    equations = [_acceleration(joint, state) for joint in moving]
-    equations += _wrenches(state, moving, external)
+    equations = [_acceleration(joint, state, classical) for joint in moving]
+    equations += _wrenches(state, moving, external, classical)
     equations += _torques(state)
     equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in state.mechanism.couplings]
     return make_graph(equations, _known_values(state.mechanism, known))
@@ -67,12 +70,15 @@ def velocity_graph(state: State) -> LinearGraph:
     return make_graph(equations, base)
 
 
+@lru_cache(maxsize=256)
 def base_acceleration(mechanism: Mechanism) -> Array:
-    """The base's acceleration: gravity acts as if the base accelerated upward, shape (6,)."""
-    return np.concatenate([np.zeros(3), -mechanism.gravity])
+    """The base's acceleration: gravity acts as if the base accelerated upward, read-only, shape (6,)."""
+    A = np.concatenate([np.zeros(3), -mechanism.gravity])
+    A.setflags(write=False)
+    return A
 
 
-def _acceleration(joint: JointState, state: State) -> Factor:
+def _acceleration(joint: JointState, state: State, classical: bool) -> Factor:
     return factors.acceleration_factor(
         joint.name,
         joint.parent,
@@ -82,10 +88,13 @@ def _acceleration(joint: JointState, state: State) -> Factor:
         joint.v,
         state.twists[joint.child],
         joint.S_rate_v,
+        state.twists[joint.parent][:3] if classical else None,
     )
 
 
-def _wrenches(state: State, moving: list[JointState], external: Mapping[str, Array]) -> list[Factor]:
+def _wrenches(
+    state: State, moving: list[JointState], external: Mapping[str, Array], classical: bool
+) -> list[Factor]:
     joints_in, joints_out = defaultdict(list), defaultdict(list)
     for joint in moving:
         joints_in[joint.child].append(joint.name)
@@ -98,6 +107,7 @@ def _wrenches(state: State, moving: list[JointState], external: Mapping[str, Arr
             joints_in[joint.child],
             joints_out[joint.child],
             external.get(joint.child),
+            classical=classical,
         )
         for joint in state.joints.values()
     ]

@@ -9,7 +9,9 @@ p parent, c child, i link, j joint. A loop joint is a joint: predecessor p, succ
     torque        tau_j = S_j^T F_j + armature a_j + damping v_j + stiffness (q_j - rest_j) + friction
     coupling      a_j = ratio a_k, with the force lambda on j and -ratio lambda on k
 
-dS_j is zero for every joint but the universal one. Sources: Lynch & Park (2017), chapter 8; Xie &
+dS_j is zero for every joint but the universal one. The unknown A_i may also be the classical acceleration
+A_i + [0; w_i x v_i] of the link's origin, of which only the right-hand sides know: linear velocities
+drop out of them. Sources: Lynch & Park (2017), chapter 8; Xie &
 Dellaert (2019), equations 1-4.
 """
 
@@ -20,7 +22,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from factorgraph_dyn.equations.linear_graph import Factor, Variable
-from factorgraph_dyn.spatial import Array, Floats, bracket, dual_bracket, sign
+from factorgraph_dyn.spatial import Array, Floats, bracket, cross, dual_bracket, sign
 
 IDENTITY = np.eye(6)
 MINUS_IDENTITY = {size: -np.eye(size) for size in range(7)}
@@ -72,17 +74,34 @@ def acceleration_factor(
     v: Array,
     V_child: Array,
     S_rate_v: Array | None,
+    w_parent: Array | None = None,
 ) -> Factor:
-    """How a joint carries the parent's acceleration to its child."""
+    """How a joint carries the parent's acceleration to its child; given w_parent, the classical one."""
     # A_c - Ad_cp A_p - S_j a_j = ad(V_c) S_j v_j + dS_j v_j
     blocks = [(acceleration(child), IDENTITY), (acceleration(parent), -Ad_child_parent)]
-    if S.shape[1] == 0:
-        return Factor("acceleration", joint, tuple(blocks), np.zeros(6))
-    blocks.append((joint_acceleration(joint, S.shape[1]), -S))
-    rhs = bracket(V_child, S @ v)
+    if S.shape[1]:
+        blocks.append((joint_acceleration(joint, S.shape[1]), -S))
+    if w_parent is not None:
+        rhs = _classical_bias(Ad_child_parent, w_parent, S @ v)
+    else:
+        rhs = bracket(V_child, S @ v) if S.shape[1] else np.zeros(6)
     if S_rate_v is not None:
         rhs = rhs + S_rate_v
     return Factor("acceleration", joint, tuple(blocks), rhs)
+
+
+def _classical_bias(Ad_child_parent: Array, w_parent: Array, u: Array) -> Array:
+    """The rest of a child's classical acceleration where its joint moves with the twist u, shape (6,).
+
+    With A' = A + [0; w x v] on both sides of the acceleration equation, and w_c = w + u_w, w = R w_p,
+    v_c = R v_p + L w_p + u_v, where Ad_cp = [[R, 0], [L, R]], the linear velocities cancel:
+
+        angular  w x u_w        linear  w x (L w_p) + 2 w x u_v + u_w x u_v
+    """
+    w = Ad_child_parent[:3, :3] @ w_parent
+    turned, slid = u[:3], u[3:]
+    linear = cross(w, Ad_child_parent[3:, :3] @ w_parent + 2.0 * slid) + cross(turned, slid)
+    return np.concatenate([cross(w, turned), linear])
 
 
 def wrench_factor(
@@ -92,6 +111,8 @@ def wrench_factor(
     joints_in: Iterable[str],
     joints_out: Iterable[tuple[str, Array]],
     external: Array | None,
+    *,
+    classical: bool = False,
 ) -> Factor:
     """The balance of one link: joints into it push, joints out of it push back.
 
@@ -102,13 +123,23 @@ def wrench_factor(
         joints_in: Names of the joints whose child the link is.
         joints_out: Name and Ad_child_link of the joints whose parent the link is.
         external: Wrench on the link from outside, shape (6,), or None.
+        classical: Whether the acceleration is the classical one.
     """
     # G_i A_i - sum_in F_j + sum_out Ad_ci^T F_j = ad(V_i)^T G_i V_i + F_ext
     blocks = [(acceleration(link), G)]
     blocks += [(wrench(joint), MINUS_IDENTITY[6]) for joint in joints_in]
     blocks += [(wrench(joint), Ad_child_link.T) for joint, Ad_child_link in joints_out]
-    rhs = dual_bracket(V, G @ V)
+    rhs = _classical_wrench(V[:3], G) if classical else dual_bracket(V, G @ V)
     return Factor("wrench", link, tuple(blocks), rhs if external is None else rhs + external)
+
+
+def _classical_wrench(w: Array, G: Floats) -> Array:
+    """The product ad(V)^T G V + G [0; w x v], in which the linear velocity v cancels, shape (6,).
+
+    With I the inertia about the origin and h = m c the first moment:  -[w x I w; w x (w x h)].
+    """
+    h = np.array([G[2, 4], G[0, 5], G[1, 3]])  # from the block m [c]
+    return -np.concatenate([cross(w, G[:3, :3] @ w), cross(w, cross(w, h))])
 
 
 def torque_factor(

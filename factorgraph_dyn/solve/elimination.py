@@ -22,6 +22,7 @@ import numpy as np
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable
 from factorgraph_dyn.errors import OrderingError, SingularSystemError
 from factorgraph_dyn.ordering import Ordering
+from factorgraph_dyn.solve.mould import moulded
 from factorgraph_dyn.spatial import Floats
 
 METHODS = ("sequential", "multifrontal")
@@ -220,7 +221,7 @@ def solve_graph(graph: LinearGraph, ordering: Ordering, method: str = "sequentia
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
     """
     check_method(method)
-    factors, order = to_gtsam(graph), gtsam_ordering(graph, ordering)
+    factors, order = moulded(graph, to_gtsam), gtsam_ordering(graph, ordering)
     growth = np.inf
     try:
         if method == "sequential":

@@ -81,6 +81,8 @@ def joint_vector(state: State, kind: str, given: Floats, values: Mapping[Variabl
     """a or tau in full: what was given, and what was solved for, shape (nv,)."""
     mechanism = state.mechanism
     full = given.copy()
+    if not np.isnan(full).any():
+        return full
     for variable, value in values.items():
         if variable.kind == kind and variable.owner in mechanism.joint_by_name:
             part = full[mechanism.v_slices[variable.owner]]
