@@ -29,6 +29,13 @@ def skew(w: Array) -> Array:
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
+def cross(a: Array, b: Array) -> Array:
+    """The product a x b of two vectors of any scalar type, shape (3,)."""
+    x, y, z = a.tolist()
+    u, v, w = b.tolist()
+    return np.array([y * w - z * v, z * u - x * w, x * v - y * u])
+
+
 def pose(R: Array, p: Array) -> Array:
     """The pose with rotation R (3, 3) and origin p (3,), shape (4, 4)."""
     T = np.zeros((4, 4), dtype=p.dtype if p.dtype == object else R.dtype)
