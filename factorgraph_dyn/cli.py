@@ -28,7 +28,7 @@ def main() -> None:
     try:
         app()
     except FactorGraphDynError as error:
-        Console(stderr=True, soft_wrap=True, highlight=False).print(f"fgdyn: {error}", markup=False)
+        Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False).print(f"fgdyn: {error}")
         sys.exit(2)
 
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot
 from factorgraph_dyn.errors import InputError
@@ -42,9 +41,8 @@ def info(robot: RobotArgument, format: FormatOption = "table") -> None:
         print_rows(constraint_rows(mechanism), format, "Loops and couplings")
     if mechanism.frames:
         print(f"Frames: {', '.join(frame.name for frame in mechanism.frames)}")
-    console = Console(soft_wrap=True, highlight=False)
     for warning in mechanism.warnings:
-        console.print(f"warning: {warning}", markup=False)
+        print(f"warning: {warning}")
     print(f"{len(mechanism.warnings)} warning(s)")
 
 
@@ -56,7 +54,8 @@ def check(
 ) -> None:
     """Compare a robot's dynamics with Pinocchio or MuJoCo; exit with 1 where they differ.
 
-    MuJoCo reads MJCF files itself and Pinocchio URDF files; anything else is handed to Pinocchio as URDF.
+    MuJoCo reads MJCF files itself and Pinocchio URDF files without loops; anything else is handed to Pinocchio
+    as URDF.
     Loops and couplings are left out on both sides: the tree is compared.
     """
     mechanism = find_robot(robot)
@@ -142,7 +141,8 @@ def constraint_rows(mechanism: Mechanism) -> list[dict[str, Any]]:
 
 def _agreement(mechanism: Mechanism, path: Path, states: int, seed: int) -> Agreement:
     """The agreement with the engine that reads the file, or that is given the tree as URDF."""
-    if path.is_file() and format_of(path) in ("URDF", "MJCF"):
+    kind = format_of(path) if path.is_file() else "built in"
+    if kind == "MJCF" or (kind == "URDF" and not mechanism.loops):
         return compare_with_engine(mechanism, engine_of(mechanism, path), states=states, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "tree.urdf"

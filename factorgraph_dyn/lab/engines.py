@@ -85,10 +85,12 @@ class PinocchioEngine:
                 model = pin.buildModelFromUrdf(str(path))
         except (ValueError, RuntimeError) as error:
             raise InputError(f"Pinocchio cannot read {str(path)!r}: {error}") from None
-        theirs = set(model.names) - {"universe"}
-        if theirs != set(mechanism.joint_names):
-            odd = sorted(theirs.symmetric_difference(mechanism.joint_names))
-            raise InputError(f"Pinocchio reads other movable joints from {str(path)!r}: {', '.join(odd[:10])}.")
+        theirs = [name for name in model.names if name != "universe"]
+        if sorted(theirs) != sorted(mechanism.joint_names):  # it reads a joint twice where a link has two parents
+            raise InputError(
+                f"Pinocchio reads other movable joints from {str(path)!r}: {', '.join(theirs[:40])}; found here: "
+                f"{', '.join(mechanism.joint_names[:40])}."
+            )
         model.gravity.linear = np.asarray(mechanism.gravity)
         order = np.zeros(model.nv, dtype=int)
         for joint in mechanism.movable_joints:

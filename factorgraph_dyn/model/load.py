@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,9 @@ def load(
         closures, file = file, file.with_suffix(".urdf")
         content = read_bytes(file)
     mechanism = _read(content, file, Path(folder) if folder is not None else file.parent, floating_base)
-    if closures is not None:
+    if closures is None:
+        mechanism = _note_closures(mechanism, file)
+    else:
         yaml = Path(closures)
         mechanism = add_closures(mechanism, parse_closures(read_bytes(yaml), str(yaml)), str(yaml))
     if floating_base and not _floats(mechanism):
@@ -117,6 +120,15 @@ def load_actuation(
     if document.root.tag != "mujoco":
         document.root.fail("actuators are read from MJCF files only.")
     return read_actuation(document, Path(folder) if folder is not None else file.parent, mechanism)
+
+
+def _note_closures(mechanism: Mechanism, file: Path) -> Mechanism:
+    """The mechanism with a note where a file of closures lies beside its own and is not used."""
+    beside = file.with_suffix(".yaml")
+    if not beside.is_file() or not is_closure_file(read_bytes(beside)):
+        return mechanism
+    note = f"{beside}: the file lists loop closures, which are not used; to use them, load it instead of {file.name!r}."
+    return replace(mechanism, notes=(*mechanism.notes, note))
 
 
 def _floats(mechanism: Mechanism) -> bool:

@@ -30,9 +30,9 @@ def print_rows(rows: Sequence[Mapping[str, Any]], format: Format = "table", titl
 
 
 def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str) -> None:
-    console = Console()
+    console = Console(markup=False, emoji=False)  # names such as F[elbow] are no markup
     if not console.is_terminal:  # a pipe has no width: let long rows be long
-        console = Console(width=200)
+        console = Console(markup=False, emoji=False, width=200)
     table = Table(title=title or None, title_justify="left")
     for column in columns:
         numeric = any(isinstance(row.get(column), (int, float)) for row in rows)

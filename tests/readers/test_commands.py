@@ -7,7 +7,9 @@ import typer
 from typer.testing import CliRunner
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn import cli
 from factorgraph_dyn.commands import models
+from factorgraph_dyn.show.tables import print_rows
 from tests.readers import test_edit, test_mjcf, test_urdf
 
 app = typer.Typer()
@@ -82,3 +84,23 @@ def test_closure_files_stand_for_their_urdf(run, tmp_path):
     (tmp_path / "bar.urdf").write_text(test_edit.FIVE_BAR.format(sides))
     (tmp_path / "bar.yaml").write_text("closed_loop: [['end_left', 'end_right']]\ntype: ['3d']\n")
     assert "spherical loop" in run("info", tmp_path / "bar.yaml").output
+
+
+def test_check_takes_a_link_with_two_parents(run, tmp_path):
+    link, joint = test_urdf.LINK.format, test_urdf.JOINT.format
+    extra = link("other") + joint("jo", "continuous", "base", "other", "0 0 1", "")
+    closing = joint("close", "continuous", "other", "l1", "0 0 1", "")
+    path = tmp_path / "m.urdf"
+    path.write_text(test_urdf.chain(["continuous", "continuous"]).replace("</robot>", extra + closing + "</robot>"))
+    assert len(fgd.load(path).loops) == 1
+    assert run("check", path, "--states", 2).exit_code == 0
+
+
+@pytest.mark.parametrize("command", sorted(typer.main.get_command(cli.app).commands))
+def test_every_command_has_help(command):
+    assert CliRunner().invoke(cli.app, [command, "--help"]).exit_code == 0
+
+
+def test_names_in_brackets_are_no_markup(capsys):
+    print_rows([{"name": "F[elbow]"}])
+    assert "F[elbow]" in capsys.readouterr().out

@@ -159,3 +159,34 @@ def test_bad_files_are_refused_with_their_line(reason):
     with pytest.raises(fgd.ModelError, match=reason) as caught:
         fgd.loads(text, file="bad.urdf")
     assert str(caught.value).startswith(f"bad.urdf:{line}:")
+
+
+LOOP = """<loop name="close" type="revolute"><predecessor link="l1"><origin xyz=".2 0 0"/></predecessor>
+<successor link="other"><origin xyz="0 .3 0"/></successor><axis xyz="0 0 1"/></loop>"""
+
+
+def test_loop_elements_become_loops():
+    other = LINK.format("other") + JOINT.format("jo", "continuous", "base", "other", "0 0 1", "")
+    text = chain(["continuous", "continuous"]).replace("</robot>", other + LOOP + "</robot>")
+    mechanism = fgd.loads(text)
+    (loop,) = mechanism.loops
+    assert (loop.name, loop.kind, loop.predecessor, loop.successor) == ("close", "revolute", "l1", "other")
+    assert np.array_equal(np.asarray(loop.predecessor_placement)[:3, 3], [0.2, 0, 0])
+    assert np.array_equal(np.asarray(loop.successor_placement)[:3, 3], [0, 0.3, 0])
+    assert mechanism.nv == 3
+    with pytest.raises(fgd.ModelError, match="loop 'close' has it as successor"):
+        fgd.loads(text.replace('successor link="other"', 'successor link="othr"'))
+
+
+def test_elements_that_are_not_read_are_noted_once():
+    text = chain(["continuous"]).replace("</robot>", "<material name='m'/><gear/><gear/></robot>")
+    assert [w for w in fgd.loads(text).warnings if "not read" in w] == [
+        "<text>:7: <gear>: elements <gear> are not read."
+    ]
+
+
+def test_closures_beside_a_file_are_noted(tmp_path):
+    (tmp_path / "r.urdf").write_text(chain(["continuous"]))
+    (tmp_path / "r.yaml").write_text("closed_loop: [['base', 'l0']]\ntype: ['3d']\n")
+    assert any("lists loop closures" in warning for warning in fgd.load(tmp_path / "r.urdf").warnings)
+    assert len(fgd.load(tmp_path / "r.yaml").loops) == 1

@@ -5,8 +5,11 @@
     armature      rotor inertia times the squared reduction of the joint's transmission, where given
     mimic         q = multiplier q_source + offset, as a ``Coupling``
 
+    loop          <loop type> with <predecessor link>, <successor link>, an <origin> in each, and <axis>
+
 Meshes, materials and ``package://`` paths are not looked at. Joints that close loops (a link with
-two parents) become ``Loop``s. What is odd but usable is noted with file and line.
+two parents) become ``Loop``s, and so do <loop> elements, an extension that several dynamics libraries
+share. What is odd but usable, or not read, is noted with file and line.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ KINDS = {
 }
 XACRO_ONLY = ("xacro:include", "xacro:macro", "xacro:property", "xacro:arg", "xacro:if", "xacro:unless")
 ROTOR_TAGS = ("drake:rotor_inertia", "rotor_inertia", "rotorInertia", "motorInertia")
+# Elements of the robot that the dynamics do not need; any other is noted.
+NOT_NEEDED = ("material", "transmission", "gazebo", "sensor", "mujoco", "ros2_control", "drake:collision_filter_group")
 RATIO_TAGS = ("drake:gear_ratio", "gear_ratio", "mechanicalReduction")
 
 
@@ -45,6 +50,7 @@ def read_urdf(document: Document) -> Mechanism:
     """
     root, notes = document.root, list(document.notes)
     _refuse_xacro(root, notes)
+    _note_unread(root, notes)
     links = _unique(root.all("link"), "link")
     joints = _unique(root.all("joint"), "joint")
     if not links:
@@ -55,6 +61,7 @@ def read_urdf(document: Document) -> Mechanism:
     couplings = [c for e in joints.values() if (c := _mimic(e, joints, notes))]
     base = _base(root, links, connections)
     _note_massless(bodies, connections, links, notes)
+    connections += [_loop(e, links, notes) for e in _unique(root.all("loop"), "loop").values()]
     try:
         return assemble(root.get("name") or "robot", bodies, connections, base=base, couplings=couplings, notes=notes)
     except ModelError as error:
@@ -77,6 +84,15 @@ def _refuse_xacro(root: Element, notes: list[str]) -> None:
             child.fail("this is a xacro file; expand it first: xacro robot.urdf.xacro > robot.urdf")
         if child.tag.startswith("xacro:"):
             notes.append(child.note("a xacro element is left unexpanded; it is not read."))
+
+
+def _note_unread(root: Element, notes: list[str]) -> None:
+    """Note each sort of element that is not read: it may say something about the dynamics."""
+    known = ("link", "joint", "loop", *NOT_NEEDED)
+    odd = {child.tag: child for child in reversed(root.children) if child.tag not in known}
+    notes.extend(
+        child.note(f"elements <{tag}> are not read.") for tag, child in odd.items() if not tag.startswith("xacro:")
+    )
 
 
 def _unique(elements: list[Element], noun: str) -> dict[str, Element]:
@@ -122,19 +138,8 @@ def _link(element: Element, notes: list[str]) -> Link:
 
 
 def _connection(element: Element, links: dict[str, Element], armature: float, notes: list[str]) -> Connection:
-    name = element.name()
-    kind = KINDS.get((element.get("type") or "").strip())
-    if kind is None:
-        element.fail(f"the joint type {element.get('type')!r} is not known. Types: {', '.join(KINDS)}.")
-    parent, child = (element.require(role).name("link") for role in ("parent", "child"))
-    for role, end in (("parent", parent), ("child", child)):
-        if end not in links:
-            element.require(role).fail(
-                f"link {end!r} is not in the file, though joint {name!r} has it as {role}. "
-                f"Links: {', '.join(list(links)[:40])}."
-            )
-    if parent == child:
-        element.fail(f"link {parent!r} is both parent and child.")
+    name, kind = element.name(), _kind(element)
+    parent, child = _ends(element, links, ("parent", "child"))
     damping, friction, extra = _dynamics(element, kind, notes)
     joint = Joint(
         name,
@@ -150,6 +155,37 @@ def _connection(element: Element, links: dict[str, Element], armature: float, no
         actuated=kind != "floating",
     )
     return Connection(joint, where=f"{element.file}:{element.line}: ")
+
+
+def _loop(element: Element, links: dict[str, Element], notes: list[str]) -> Connection:
+    """The connection of a <loop>, which is never in the tree."""
+    kind, roles = _kind(element), ("predecessor", "successor")
+    predecessor, successor = _ends(element, links, roles)
+    T_predecessor, T_successor = (_origin(element.require(role)) for role in roles)
+    axis = _axis(element, kind, notes)
+    joint = Joint(element.name(), kind, predecessor, successor, placement=T_predecessor, axis=axis)
+    return Connection(joint, T_successor, loop=True, where=f"{element.file}:{element.line}: ")
+
+
+def _kind(element: Element) -> str:
+    kind = KINDS.get((element.get("type") or "").strip())
+    if kind is None:
+        element.fail(f"the {element.tag} type {element.get('type')!r} is not known. Types: {', '.join(KINDS)}.")
+    return kind
+
+
+def _ends(element: Element, links: dict[str, Element], roles: tuple[str, str]) -> tuple[str, str]:
+    """The names of the two links that a joint or loop connects."""
+    first, second = (element.require(role).name("link") for role in roles)
+    for role, end in zip(roles, (first, second), strict=True):
+        if end not in links:
+            element.require(role).fail(
+                f"link {end!r} is not in the file, though {element.tag} {element.name()!r} has it as {role}. "
+                f"Links: {', '.join(list(links)[:40])}."
+            )
+    if first == second:
+        element.fail(f"link {first!r} is both {roles[0]} and {roles[1]}.")
+    return first, second
 
 
 def _axis(element: Element, kind: str, notes: list[str]) -> Floats:
