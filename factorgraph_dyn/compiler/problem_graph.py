@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from factorgraph_dyn.compiler.problem import Problem
-from factorgraph_dyn.compiler.trace import _without
-from factorgraph_dyn.equations import Known, LinearGraph, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations import Factor, Known, LinearGraph, dynamics_graph, evaluate_state
 from factorgraph_dyn.model import Mechanism
 
 
@@ -21,4 +20,14 @@ def problem_graph(mechanism: Mechanism, problem: Problem) -> LinearGraph:
     nothing = np.zeros(shown.nv)
     known = Known(nothing, nothing, problem.known_a, problem.known_tau)
     graph = dynamics_graph(evaluate_state(shown, q, v), known)
-    return graph if problem.kept is None else _without(graph, problem.kept)
+    return graph if problem.kept is None else without(graph, problem.kept)
+
+
+def without(graph: LinearGraph, kept: str) -> LinearGraph:
+    """The graph whose variables of one kind are not to be eliminated."""
+    variables = tuple(variable for variable in graph.variables if variable.kind != kept)
+    stripped = tuple(
+        Factor(factor.kind, factor.owner, tuple(pair for pair in factor.blocks if pair[0].kind != kept), factor.rhs)
+        for factor in graph.factors
+    )
+    return LinearGraph(variables, stripped, graph.known)

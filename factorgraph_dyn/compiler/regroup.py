@@ -47,7 +47,7 @@ def regrouped(mechanism: Mechanism) -> Mechanism:
         Ad_frame_parent = inverse_adjoint(np.asarray(joint.placement))
         inertia[joint.child] = _without_rounding(G - part, G)
         inertia[joint.parent] = inertia[joint.parent] + Ad_frame_parent.T @ part @ Ad_frame_parent
-    links = tuple(Lump(link.name, matrix=inertia[link.name]) for link in mechanism.links)
+    links = tuple(Lump(link.name, matrix=_consistent(inertia[link.name])) for link in mechanism.links)
     return replace(mechanism, links=links)
 
 
@@ -77,6 +77,17 @@ def _across(axis: Floats, rotational: Floats) -> float:
     if len(places) < 2:
         return 0.0  # an axis between the frame's axes: nothing would become zero
     return float(rotational[places[-1], places[-1]])
+
+
+def _consistent(G: Floats) -> Floats:
+    """The spatial inertia with equal entries equal to the last bit, so that value numbering finds them equal."""
+    h = 0.5 * np.array([G[2, 4] - G[1, 5], G[0, 5] - G[2, 3], G[1, 3] - G[0, 4]])
+    exact = np.zeros((6, 6))
+    exact[:3, :3] = 0.5 * (G[:3, :3] + G[:3, :3].T)
+    exact[:3, 3:] = skew(h)
+    exact[3:, :3] = skew(h).T
+    exact[3:, 3:] = G[3, 3] * np.eye(3)
+    return exact
 
 
 def _without_rounding(difference: Floats, before: Floats) -> Floats:

@@ -92,9 +92,7 @@ def _acceleration(joint: JointState, state: State, classical: bool) -> Factor:
     )
 
 
-def _wrenches(
-    state: State, moving: list[JointState], external: Mapping[str, Array], classical: bool
-) -> list[Factor]:
+def _wrenches(state: State, moving: list[JointState], external: Mapping[str, Array], classical: bool) -> list[Factor]:
     joints_in, joints_out = defaultdict(list), defaultdict(list)
     for joint in moving:
         joints_in[joint.child].append(joint.name)

@@ -27,9 +27,9 @@ from factorgraph_dyn.compiler import tape as t
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
 from factorgraph_dyn.compiler.problem import Problem
 from factorgraph_dyn.compiler.samples import SampledTape
+from factorgraph_dyn.compiler.split import extended
 from factorgraph_dyn.compiler.tape import Samples, Tape
-from factorgraph_dyn.compiler.trace import _SPECIAL, _Tracer, _without
-from factorgraph_dyn.equations import Known, dynamics_graph, evaluate_state
+from factorgraph_dyn.compiler.trace import _SPECIAL, _Tracer
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import halves
@@ -149,13 +149,12 @@ class Stepper:
                 ordering; only `trace` can count such a problem's operations.
         """
         tracer = _Tracer(mechanism, problem)
-        state = evaluate_state(tracer.mechanism, tracer.values["q"], tracer.values["v"])
-        known = Known(tracer.values["a"], tracer.values["tau"], problem.known_a, problem.known_tau)
-        graph = dynamics_graph(state, known)
+        state, graph = tracer.equations()
         columns = tracer._columns(graph)
         rows = tracer._rows(graph, columns)
         chosen, unknowns = tracer._order(graph, problem.classical)
-        self.graph = graph if problem.kept is None else _without(graph, problem.kept)
+        self.graph = tracer.structure(graph)
+        self._inner = tracer.steps
         self.classical: tuple[str, ...] = chosen.variables
         self.tape = RecordingTape.taken_over(tracer.tape)
         self.samples = RememberingSamples.taken_over(tracer.samples, self.tape)
@@ -174,7 +173,7 @@ class Stepper:
         outputs = [tracer._output(name, state, graph, columns, eliminated) for name in problem.outputs]
         self.outputs = tuple({abs(int(ref)) for output in outputs for ref in output.flat} - {0})
         self.tape.merges.clear()
-        for name in chosen:
+        for name in list(self.unknowns):
             for half in halves.halves(name):
                 self.unknowns[half] = Unknown(half, halves.columns(half, graph))
         self._atoms = {name: halves.halves(name) for name in self.unknowns}
@@ -189,6 +188,7 @@ class Stepper:
 
         None where a pivot is missing or unsafe, or where elimination makes more values than ``limit``.
         """
+        ordering = extended(ordering, self._inner)
         element_of = {atom: name for name in ordering for atom in self._atoms[name]}
         rank = {name: k for k, name in enumerate(ordering)}
         holding: dict[str, set[NumberedRow]] = {atom: set() for atom in element_of}

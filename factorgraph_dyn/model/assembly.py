@@ -96,7 +96,7 @@ def assemble(
     ]
     return Mechanism(
         name,
-        tuple(_moved_link(body, T_body_link[body.name]) for body in bodies),
+        tuple(moved_link(body, T_body_link[body.name]) for body in bodies),
         tuple(in_order),
         tuple(made_loops),
         tuple(_usable(couplings, joints, notes)),
@@ -203,7 +203,7 @@ def _usable(couplings: Iterable[Coupling], joints: dict[str, Joint], notes: list
     return kept
 
 
-def _moved_link(body: Link, T_body_link: Floats) -> Link:
+def moved_link(body: Link, T_body_link: Floats) -> Link:
     """The body seen from a frame that is placed at T_body_link in it."""
     if np.array_equal(T_body_link, np.eye(4)):
         return body
