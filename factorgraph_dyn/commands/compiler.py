@@ -66,13 +66,14 @@ def bench(
         str, typer.Argument(metavar="ROBOT", help="A robot or file, or 'papers' for the tables of the papers.")
     ],
     ordering: OrderingOption = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="With 'papers': draw times over chain length.")] = None,
     format: FormatOption = "table",
 ) -> None:
     """Time kernels beside Pinocchio and MuJoCo, where installed; 'papers' prints the papers' tables beside ours."""
     if robot == "papers":
         from factorgraph_dyn.commands.rhs import papers
 
-        papers(format=format)
+        papers(plot=plot, format=format)
         return
     mechanism = find_robot(robot)
     orderings = None if ordering is None else {"forward": ordering, "inverse": ordering}

@@ -51,7 +51,12 @@ def list_robots(format: FormatOption = "table") -> None:
 def compare(
     robot: RobotArgument,
     problem: ProblemOption = "forward",
-    orderings: Annotated[str | None, typer.Option(help=f"Comma-separated names: {', '.join(ORDERING_NAMES)}.")] = None,
+    orderings: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Comma-separated: {', '.join(ORDERING_NAMES)}, search (the best one saved), or results files (.json)."
+        ),
+    ] = None,
     seed: SeedOption = 0,
     format: FormatOption = "table",
 ) -> None:
@@ -59,8 +64,11 @@ def compare(
     mechanism = find_robot(robot)
     names = None if orderings is None else [name.strip() for name in orderings.split(",")]
     for name in names or ():
-        if name not in ORDERING_NAMES:
-            raise InputError(f"There is no ordering {name!r}. Orderings: {', '.join(ORDERING_NAMES)}.")
+        if name not in (*ORDERING_NAMES, "search") and not name.endswith(".json"):
+            raise InputError(
+                f"There is no ordering {name!r}. Orderings: {', '.join(ORDERING_NAMES)}, search, or a results "
+                "file (.json)."
+            )
     rows = compare_orderings(mechanism, problem, names, seed=seed)
     print_rows(rows, format, f"{problem} dynamics of {mechanism.name}, {mechanism.nv} freedoms")
 

@@ -18,7 +18,6 @@ from factorgraph_dyn.solve import Contact, input_dynamics
 def register(app: typer.Typer) -> None:
     """Add the commands to the app."""
     app.command()(iwim)
-    app.command("bench-papers")(papers)
 
 
 def iwim(
