@@ -23,6 +23,14 @@ Floats = npt.NDArray[np.float64]
 SMALL_ANGLE = 1e-8  # below it the series of log and exp are exact in double precision
 
 
+def real_array(values: npt.ArrayLike) -> Floats:
+    """The values as float64; a TypeError where they are complex, instead of their real parts."""
+    array = np.asarray(values)
+    if array.dtype.kind == "c":
+        raise TypeError("complex numbers")
+    return np.asarray(array, dtype=np.float64)
+
+
 def skew(w: Array) -> Array:
     """The matrix [w] with [w] x = w cross x, shape (3, 3)."""
     x, y, z = w.tolist()  # Python scalars are faster than NumPy's

@@ -63,12 +63,6 @@ def compare(
     """Compare elimination orderings: structure, time and error of each."""
     mechanism = find_robot(robot)
     names = None if orderings is None else [name.strip() for name in orderings.split(",")]
-    for name in names or ():
-        if name not in (*ORDERING_NAMES, "search") and not name.endswith(".json"):
-            raise InputError(
-                f"There is no ordering {name!r}. Orderings: {', '.join(ORDERING_NAMES)}, search, or a results "
-                "file (.json)."
-            )
     rows = compare_orderings(mechanism, problem, names, seed=seed)
     print_rows(rows, format, f"{problem} dynamics of {mechanism.name}, {mechanism.nv} freedoms")
 

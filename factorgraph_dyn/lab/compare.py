@@ -15,16 +15,18 @@ import gtsam
 import numpy as np
 
 from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
-from factorgraph_dyn.errors import FactorGraphDynError, InputError
+from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.lab.kernel_measurement import KernelMeasurement
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import (
+    OFFER,
     ORDERING_NAMES,
     Ordering,
     OrderingLike,
     choose_ordering,
     eliminate_structure,
 )
+from factorgraph_dyn.ordering.saved import is_saved
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
 from factorgraph_dyn.solve.inputs import actuated_entries, forward_known, hybrid_known, inverse_known
@@ -67,7 +69,7 @@ def compare_orderings(
     state, known = sample_problem(mechanism, problem, seed)
     graph = dynamics_graph(state, known)
     exact = _dense_solution(graph)
-    chosen = ORDERING_NAMES if orderings is None else tuple(orderings)
+    chosen = _chosen(orderings)
     rows = [_row(state, known, graph, ordering, exact, repeats) for ordering in chosen]
     if kernels:
         measure = KernelMeasurement(mechanism, problem, known)
@@ -75,6 +77,17 @@ def compare_orderings(
             if "error" in row:
                 measure.add_to(row, ordering)
     return rows
+
+
+def _chosen(orderings: OrderingLike | Sequence[OrderingLike] | None) -> tuple[OrderingLike, ...]:
+    """The orderings to compare; a name that nothing has is refused, not noted."""
+    if orderings is None:
+        return ORDERING_NAMES
+    chosen: tuple[OrderingLike, ...] = (orderings,) if isinstance(orderings, str) else tuple(orderings)
+    for ordering in chosen:
+        if isinstance(ordering, str) and ordering not in ORDERING_NAMES and not is_saved(ordering):
+            raise OrderingError(f"There is no ordering {ordering!r}.{OFFER}")
+    return chosen
 
 
 def sample_problem(mechanism: Mechanism, problem: str, seed: int) -> tuple[State, Known]:

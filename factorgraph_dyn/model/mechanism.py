@@ -20,7 +20,7 @@ from factorgraph_dyn.errors import InputError, ModelError, check_name
 from factorgraph_dyn.model import closure, inertia_checks
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers
 from factorgraph_dyn.model.topology import Topology, find_topology
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, real_array
 
 QUATERNION_TOLERANCE = 1e-6  # how far a quaternion's length may be from one
 
@@ -222,11 +222,11 @@ class Mechanism:
         Raises:
             ClosureError: The loops cannot be closed from here; says how far it got.
         """
-        return closure.close(self, self.check_q(q), tuple(hold))
+        return closure.close(self, self.check_q(q), (hold,) if isinstance(hold, str) else tuple(hold))
 
     def complete_velocity(self, q: npt.ArrayLike, v: npt.ArrayLike, given: Iterable[str]) -> Floats:
         """The joint velocities that closure demands when the given joints move as in v, shape (nv,)."""
-        names = tuple(given)
+        names = (given,) if isinstance(given, str) else tuple(given)
         return closure.complete_velocity(self, self.check_q(q), self.check_v(v), names)
 
     def closure_error(self, q: npt.ArrayLike, v: npt.ArrayLike | None = None) -> float:
@@ -307,9 +307,9 @@ class Mechanism:
 
     def _check_vector(self, values: npt.ArrayLike, size: int, what: str) -> Floats:
         try:
-            array = np.asarray(values, dtype=np.float64)
+            array = real_array(values)
         except (TypeError, ValueError):
-            raise InputError(f"{what} is {values!r}; it must be {size} numbers.") from None
+            raise InputError(f"{what} is {values!r}; it must be {size} real numbers.") from None
         if array.shape != (size,):
             raise InputError(
                 f"{what} has shape {array.shape}; mechanism {self.name!r} needs ({size},), in the order "

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from factorgraph_dyn import spatial
 from factorgraph_dyn.errors import ModelError, check_name
 from factorgraph_dyn.model.joint_kinds import KINDS, JointKind, axes_of
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, real_array
 
 ROTATION_TOLERANCE = 1e-6  # how far a placement's rotation may be from orthogonal
 Numbers = Any  # anything NumPy makes an array of; a read-only float64 array once the part exists
@@ -42,6 +42,7 @@ class Link:
     inertia: Numbers = field(default_factory=lambda: np.zeros((3, 3)))
 
     def __post_init__(self) -> None:
+        _check_own_name(self.name, "link")
         where = f"link {self.name!r}"
         mass = _number(self.mass, f"The mass of {where}")
         if mass < 0:
@@ -101,6 +102,7 @@ class Joint:
     actuated: bool = True
 
     def __post_init__(self) -> None:
+        _check_own_name(self.name, "joint")
         where = f"joint {self.name!r}"
         check_name(self.kind, KINDS, "joint kind", f"the kinds {where} may have", ModelError)
         if self.parent == self.child:
@@ -187,6 +189,7 @@ class Loop:
     pitch: float = 0.0
 
     def __post_init__(self) -> None:
+        _check_own_name(self.name, "loop")
         where = f"loop {self.name!r}"
         check_name(self.kind, KINDS, "joint kind", f"the kinds {where} may have", ModelError)
         if self.predecessor == self.successor:
@@ -226,6 +229,7 @@ class Coupling:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
+        _check_own_name(self.name, "coupling")
         where = f"coupling {self.name!r}"
         if self.joint == self.source:
             raise ModelError(f"Coupling {self.name!r} couples joint {self.joint!r} to itself.")
@@ -245,8 +249,14 @@ class Frame:
     placement: Numbers = field(default_factory=lambda: np.eye(4))
 
     def __post_init__(self) -> None:
+        _check_own_name(self.name, "frame")
         placement = _placement(self.placement, f"The placement of frame {self.name!r}")
         _freeze(self, placement=placement)
+
+
+def _check_own_name(name: object, noun: str) -> None:
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"A {noun} has the name {name!r}; give it a text that is not empty.")
 
 
 def _freeze(part: object, **values: object) -> None:
@@ -269,7 +279,7 @@ def _number(value: object, what: str) -> float:
 
 def _array(value: npt.ArrayLike, shape: tuple[int, ...], what: str) -> Floats:
     try:
-        array = np.array(value, dtype=np.float64)
+        array = np.array(real_array(value))  # a copy: it is frozen
     except (TypeError, ValueError):
         raise ModelError(f"{what} is {value!r}; it must be numbers of shape {shape}.") from None
     if array.shape != shape:

@@ -1,6 +1,7 @@
 """The structure of a graph becomes an ordering; matrix entries are unknown here."""
 
 from factorgraph_dyn.ordering.ordering import (
+    OFFER,
     ORDERING_NAMES,
     Ordering,
     OrderingLike,
@@ -9,6 +10,7 @@ from factorgraph_dyn.ordering.ordering import (
 from factorgraph_dyn.ordering.structure import Structure, eliminate_structure
 
 __all__ = [
+    "OFFER",
     "ORDERING_NAMES",
     "Ordering",
     "OrderingLike",

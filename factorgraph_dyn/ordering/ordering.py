@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +27,10 @@ GENERAL: dict[str, Callable[[LinearGraph], Sequence[Variable]]] = {
     "natural": general.natural,
 }
 ORDERING_NAMES = (*CLASSICAL, *GENERAL)
+OFFER = (
+    f" Orderings: {', '.join(ORDERING_NAMES)}, search (the best one saved), the path of a results file (.json), "
+    "or a sequence of variable names such as ['F[elbow]', 'A[forearm]', 'a[elbow]']."
+)
 
 
 @dataclass(frozen=True)
@@ -68,11 +72,9 @@ def choose_ordering(
             return _classical(mechanism, graph.variables, ordering)
         if ordering in GENERAL:
             return Ordering(ordering, tuple(str(variable) for variable in GENERAL[ordering](graph)))
-        raise OrderingError(
-            f"There is no ordering {ordering!r}. Orderings: {', '.join(ORDERING_NAMES)}, search (the best one "
-            "saved), the path of a results file (.json), or a sequence of variable names such as "
-            "['F[elbow]', 'A[forearm]', 'a[elbow]']."
-        )
+        raise OrderingError(f"There is no ordering {ordering!r}.{OFFER}")
+    if not isinstance(ordering, Iterable):
+        raise OrderingError(f"The ordering is {ordering!r}; give a name or a sequence of variable names.{OFFER}")
     name = str(getattr(ordering, "name", "custom"))
     return _checked(graph, Ordering(name, tuple(str(variable) for variable in ordering)), halves)
 

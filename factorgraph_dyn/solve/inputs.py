@@ -10,13 +10,17 @@ import numpy.typing as npt
 from factorgraph_dyn.equations import Known
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, real_array
 
 Partial = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
 
 def check_wrenches(mechanism: Mechanism, wrenches: Mapping[str, npt.ArrayLike] | None) -> dict[str, Floats]:
     """External wrenches as arrays by link name."""
+    if wrenches is not None and not isinstance(wrenches, Mapping):
+        raise InputError(
+            f"external_wrenches is {wrenches!r}; give wrenches by link name, such as {{'forearm': [0, 0, 0, 1, 0, 0]}}."
+        )
     checked = {}
     for link, value in (wrenches or {}).items():
         mechanism.check_link(link)
@@ -30,9 +34,9 @@ def check_wrenches(mechanism: Mechanism, wrenches: Mapping[str, npt.ArrayLike] |
 def as_floats(value: npt.ArrayLike, what: str, shape: tuple[int, ...]) -> Floats:
     """A float array of one shape, or an InputError."""
     try:
-        array = np.asarray(value, dtype=np.float64)
+        array = real_array(value)
     except (TypeError, ValueError):
-        raise InputError(f"{what} is {value!r}; it must be numbers of shape {shape}.") from None
+        raise InputError(f"{what} is {value!r}; it must be real numbers of shape {shape}.") from None
     if array.shape != shape:
         raise InputError(f"{what} has shape {array.shape}; it must be {shape}.")
     return array

@@ -48,6 +48,13 @@ class Solution:
     eliminated: BayesNet | None = None
     not_unique: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        name = self.state.mechanism.name
+        return (
+            f"Solution of {name!r}: a={self.a}, tau={self.tau}, residual={self.residual:.1e}, "
+            f"ordering={self.ordering.name!r}"
+        )
+
     @property
     def twists(self) -> Mapping[str, Floats]:
         """Twist [omega; v] of every link by name, in its own frame, shape (6,) each."""
