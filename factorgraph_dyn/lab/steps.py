@@ -283,12 +283,27 @@ class Stepper:
         tape = self.tape
         makers: dict[int, Maker] = {}
         for operation, a, b, found in reversed(tape.merges):
-            if found:
-                makers[abs(found)] = (operation, abs(a), abs(b))
+            if found and abs(found) not in tape.constants:
+                makers[abs(found)] = self._as_made(operation, a, b)
         tape.merges.clear()
         for node in range(size, len(tape)):
             makers[node] = (tape.operation[node], tape.left[node], tape.right[node])
         return makers
+
+    def _as_made(self, operation: int, a: int, b: int) -> Maker:
+        """The maker of a value that was known, as it would be had the value been new."""
+        if operation == t.ADD and (a < 0) != (b < 0):
+            return (t.SUB, a, -b) if a > 0 else (t.SUB, b, -a)
+        a, b = abs(a), abs(b)
+        if operation == t.MUL:
+            tape = self.tape
+            if b in tape.constants:
+                a, b = b, a
+            if a in tape.constants and b < tape.base_size and tape.operation[b] == t.MUL:
+                inner = tape.left[b]
+                if inner in tape.constants:
+                    return t.MUL, abs(tape.constant(tape.constants[a] * tape.constants[inner])), tape.right[b]
+        return operation, a, b
 
     def _steadiness(self, pivot: int) -> float:
         values = self.samples.values(pivot)
