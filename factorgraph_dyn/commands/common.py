@@ -19,6 +19,14 @@ RobotArgument = Annotated[
 ]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the rows.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the random state.")]
+KnownOption = Annotated[
+    str, typer.Option("--known", help="For hybrid: comma-separated joints whose acceleration is given.")
+]
+
+
+def split_names(text: str | None) -> list[str]:
+    """The names in a comma-separated list, none where there is no text."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def find_robot(name: str) -> Mechanism:

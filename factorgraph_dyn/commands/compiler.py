@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from factorgraph_dyn.commands.common import FormatOption, RobotArgument, find_robot
+from factorgraph_dyn.commands.common import FormatOption, KnownOption, RobotArgument, find_robot, split_names
 from factorgraph_dyn.compiler import PROBLEM_NAMES, compile
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.lab.benchmark import benchmark_kernels, machine_name
@@ -29,17 +29,14 @@ def compile_kernel(
     robot: RobotArgument,
     problem: Annotated[str, typer.Option("--problem", help=f"One of {', '.join(PROBLEM_NAMES)}.")] = "forward",
     ordering: OrderingOption = None,
-    known: Annotated[
-        str, typer.Option("--known", help="For hybrid: comma-separated joints whose acceleration is given.")
-    ] = "",
+    known: KnownOption = "",
     c: Annotated[Path | None, typer.Option("--c", help="Write C source to this file, its header beside it.")] = None,
     format: FormatOption = "table",
 ) -> None:
     """Compile a problem in an ordering to machine code, and tell what it costs."""
     mechanism = find_robot(robot)
-    given = [name.strip() for name in known.split(",") if name.strip()]
     begin = time.perf_counter()
-    kernel = compile(mechanism, problem, ordering=ordering, known_accelerations=given)
+    kernel = compile(mechanism, problem, ordering=ordering, known_accelerations=split_names(known))
     seconds = time.perf_counter() - begin
     count = kernel.operations
     row = {

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from factorgraph_dyn.commands.common import FormatOption, RobotArgument, find_robot
+from factorgraph_dyn.commands.common import FormatOption, KnownOption, RobotArgument, find_robot, split_names
 from factorgraph_dyn.lab import SearchResult, search_orderings
 from factorgraph_dyn.show.tables import print_rows
 
@@ -25,9 +25,7 @@ def search(
     problem: Annotated[SearchProblem, typer.Option("--problem", help="What the kernel computes.")] = "forward",
     budget: Annotated[float, typer.Option(help="Seconds to search.")] = 60.0,
     objective: Annotated[Objective, typer.Option(help="What shall be small.")] = "operations",
-    given: Annotated[
-        str | None, typer.Option(help="Hybrid problems: joints whose acceleration is given, comma-separated.")
-    ] = None,
+    known: KnownOption = "",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Results file to go on from and to keep up to date.")
     ] = None,
@@ -45,7 +43,7 @@ def search(
         budget=budget,
         objective=objective,
         seed=seed,
-        known_accelerations=() if given is None else tuple(name.strip() for name in given.split(",")),
+        known_accelerations=split_names(known),
         results=output,
         resume=resume,
     )

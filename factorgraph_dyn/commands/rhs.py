@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot
+from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot, split_names
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.lab import papers as measured
 from factorgraph_dyn.show.tables import print_rows
@@ -44,8 +44,8 @@ def iwim(
     if contacts == "frames":
         places = [Contact(frame.name) for frame in mechanism.frames]
     else:
-        places = [_contact(text) for text in _names(contacts)]
-    joints = None if actuated is None else _names(actuated)
+        places = [_contact(text) for text in split_names(contacts)]
+    joints = None if actuated is None else split_names(actuated)
     answer = input_dynamics(mechanism, coordinates, v, actuated=joints, contacts=places, method=method)
     rows = []
     for name in mechanism.joint_names:
@@ -91,10 +91,6 @@ def _contact(text: str) -> Contact:
     where = _numbers(point, f"The point of contact {text!r}", ":") if point else [0.0, 0.0, 0.0]
     kind = "wrench" if "wrench" in options else "force"
     return Contact(name, where, kind, axes="world" if "world" in options else "link")
-
-
-def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def _numbers(text: str, what: str, separator: str) -> list[float]:

@@ -7,16 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from factorgraph_dyn.commands.common import Problem, RobotArgument, find_robot
+from factorgraph_dyn.commands.common import KnownOption, Problem, RobotArgument, find_robot, split_names
 from factorgraph_dyn.ordering import ORDERING_NAMES
 
 Picture = Literal["graph", "dag", "matrix", "tree", "steps", "bars"]
 
 ProblemOption = Annotated[Problem, typer.Option("--problem", help="Which quantities are known.")]
-GivenOption = Annotated[
-    list[str] | None,
-    typer.Option("--known-acceleration", help="Joint whose acceleration a hybrid problem gives; repeatable."),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +34,7 @@ def draw(
             "By default aba; rnea for inverse dynamics."
         ),
     ] = None,
-    known_acceleration: GivenOption = None,
+    known: KnownOption = "",
 ) -> None:
     """Draw the factor graph, the Bayes net of an ordering, matrices, cliques, steps or cost bars."""
     from factorgraph_dyn.show.draw import draw as draw_picture
@@ -50,7 +46,7 @@ def draw(
         output,
         problem=problem,
         ordering=[name.strip() for name in (ordering or "").split(";")] if own else ordering,
-        known_accelerations=known_acceleration or None,
+        known_accelerations=split_names(known) or None,
     )
     print(f"Wrote {output}.")
 
@@ -62,13 +58,13 @@ def report(
     orderings: Annotated[
         str | None, typer.Option(help="Comma-separated names; by default every ordering that applies.")
     ] = None,
-    known_acceleration: GivenOption = None,
+    known: KnownOption = "",
     kernels: Annotated[bool, typer.Option(help="Compile and time a kernel for each ordering, too.")] = True,
 ) -> None:
     """Write one interactive page: step through the elimination of every ordering and compare them."""
     from factorgraph_dyn.show.report import write_report
 
-    given = known_acceleration or None
+    given = split_names(known) or None
     names = None if orderings is None else [name.strip() for name in orderings.split(",")]
     write_report(
         find_robot(robot), output, problem=problem, orderings=names, known_accelerations=given, kernels=kernels

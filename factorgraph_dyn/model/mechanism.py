@@ -60,7 +60,10 @@ class Mechanism:
     def __post_init__(self) -> None:
         for field in ("links", "joints", "loops", "couplings", "frames", "notes"):
             object.__setattr__(self, field, tuple(getattr(self, field)))
-        gravity = np.array(self.gravity, dtype=np.float64)
+        try:
+            gravity = np.array(real_array(self.gravity))
+        except (TypeError, ValueError):
+            raise ModelError(f"The gravity of mechanism {self.name!r} is {self.gravity!r}; give 3 numbers.") from None
         if gravity.shape != (3,) or not np.isfinite(gravity).all():
             raise ModelError(f"The gravity of mechanism {self.name!r} is {self.gravity!r}; give 3 numbers.")
         gravity.setflags(write=False)
@@ -69,6 +72,12 @@ class Mechanism:
         _ = self.topology  # a bad tree must not be constructed
         if self.strict and (found := inertia_checks.impossible_inertias(self.links)):
             raise ModelError(" ".join(found))
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.links)} links, {len(self.joint_names)} movable joints, nq {self.nq}, nv {self.nv}"
+        if self.is_closed_kind:
+            parts += f", {len(self.loops)} loops, {len(self.couplings)} couplings"
+        return f"<Mechanism {self.name!r}: {parts}>"
 
     # ---- names and sizes
 

@@ -8,15 +8,12 @@ import json
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn.cli import app
 from factorgraph_dyn.commands import rhs
 from factorgraph_dyn.lab import papers
-
-app = typer.Typer()
-rhs.register(app)
 
 
 def run(*words: str):

@@ -132,7 +132,7 @@ def test_names_are_broken_at_underscores(text, width, lines, expected):
 
 def test_command_draw(tmp_path):
     file = tmp_path / "steps.png"
-    words = ["draw", "rrr", "--what", "dag", "--problem", "hybrid", "--known-acceleration", "joint1", "-o", str(file)]
+    words = ["draw", "rrr", "--what", "dag", "--problem", "hybrid", "--known", "joint1", "-o", str(file)]
     done = subprocess.run([sys.executable, "-m", "factorgraph_dyn", *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert file.exists()
