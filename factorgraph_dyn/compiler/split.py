@@ -7,9 +7,9 @@ meets a full matrix whose entries have to be computed first; carried over step b
     parent --(shift by r, fixed)--> child:shift --(turn by R, fixed)--> child:turn --(motion)--> child
 
 it meets constants and one planar rotation. The steps are links and joints like any others, so no equation is
-new. (One more step, between the motion and the freedom to move, saved 1 % of aba on a general arm and cost 4 to
-8 % on arms with quarter turns: it is not taken.) Orderings list the original variables; the steps' own are eliminated between their neighbours. The work
-runs once a kernel.
+new. Orderings list the original variables; the steps' own are eliminated between their neighbours. One more
+step, between the motion and the freedom to move, saved 1 % of aba on a general arm and cost 7 to 8 % on a UR5
+and a Panda: it is not taken. The work runs once a kernel.
 """
 
 from __future__ import annotations

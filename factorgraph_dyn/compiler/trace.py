@@ -3,7 +3,7 @@
 Takes a mechanism, a problem and an ordering; gives the program of its kernel. The equation functions of
 ``equations`` are called with symbols instead of numbers, the graph's blocks become rows of references,
 and `eliminate` solves them. Where only a and tau are asked for, the mechanism may be described in any
-way that leaves these as they are, and is described in the cheapest one:
+way that leaves these as they are, and is described in a cheap one:
 
     regroup    inertia moved to where it costs nothing
     reframe    link frames in which constants vanish
