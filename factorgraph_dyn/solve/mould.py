@@ -56,7 +56,8 @@ _MOULDS = _Moulds()
 
 def moulded(graph: LinearGraph, make: Make) -> gtsam.GaussianFactorGraph:
     """The graph as GTSAM factors, good until this thread asks for the next; ``make`` makes new ones."""
-    structure = (graph.variables, tuple([tuple([x for x, _ in factor.blocks]) for factor in graph.factors]))
+    # Rows count: a block of one row would be spread over a mould of several without a word.
+    structure = (graph.variables, tuple([(len(f.rhs), *[x for x, _ in f.blocks]) for f in graph.factors]))
     moulds = _MOULDS.by_structure
     mould = moulds.get(structure)
     if mould is None:
