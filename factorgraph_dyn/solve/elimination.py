@@ -267,6 +267,8 @@ def _unit_noise(rows: int) -> gtsam.noiseModel.Unit:
 def _gtsam_factor(factor: Factor, keys: Mapping[Variable, int]) -> gtsam.GaussianFactor:
     model = _unit_noise(factor.rows)
     terms: list[Any] = [(keys[variable], block) for variable, block in factor.blocks]
+    if not terms:  # all of it is known, as of a coupling in inverse dynamics
+        return gtsam.JacobianFactor(factor.rhs)
     if len(terms) <= 3:
         make: Any = gtsam.JacobianFactor
         jacobian: gtsam.JacobianFactor = make(*chain.from_iterable(terms), factor.rhs, model)

@@ -214,3 +214,19 @@ def test_a_long_chain_of_loops_solves():
     holding = fgd.inverse_dynamics(mechanism, q, rest, rest, ordering="colamd")
     assert holding.residual < 1e-10
     assert np.isfinite(holding.tau).all()
+
+
+def test_inverse_dynamics_of_coupled_joints():
+    """Where both accelerations of a coupling are given, its equation has no unknown left."""
+    inertia = 0.1 * np.eye(3)
+    links = [fgd.Link("base"), fgd.Link("x", 1, (0.1, 0, 0), inertia), fgd.Link("y", 2, (0, 0.1, 0), inertia)]
+    joints = [
+        fgd.Joint("jx", "revolute", "base", "x", axis=(0, 1, 0)),
+        fgd.Joint("jy", "revolute", "base", "y", axis=(1, 0, 0), actuated=False),
+    ]
+    gear = fgd.Mechanism("gear", links, joints, couplings=[fgd.Coupling("c", "jy", "jx", ratio=2)])
+    q, v = gear.random_state(0)
+    a = fgd.forward_dynamics(gear, q, v, [1.0, 0.0]).a
+    assert np.allclose(fgd.inverse_dynamics(gear, q, v, a).tau, [1, 0], rtol=0, atol=1e-12)
+    with pytest.raises(fgd.ResidualError, match="closure of 'c'"):
+        fgd.inverse_dynamics(gear, q, v, a + [0, 1])
