@@ -229,4 +229,4 @@ def test_inverse_dynamics_of_coupled_joints():
     a = fgd.forward_dynamics(gear, q, v, [1.0, 0.0]).a
     assert np.allclose(fgd.inverse_dynamics(gear, q, v, a).tau, [1, 0], rtol=0, atol=1e-12)
     with pytest.raises(fgd.ResidualError, match="closure of 'c'"):
-        fgd.inverse_dynamics(gear, q, v, a + [0, 1])
+        fgd.inverse_dynamics(gear, q, v, a + np.array([0.0, 1.0]))
