@@ -7,7 +7,7 @@ its shapes and types have been checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +27,7 @@ from factorgraph_dyn.compiler.problem import Problem
 from factorgraph_dyn.compiler.program import Operations, Program
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.closure import CLOSED, closure_error
 from factorgraph_dyn.ordering import Ordering
 
 _MEANINGS = {
@@ -68,8 +69,9 @@ class Kernel:
     """Compiled dynamics of one mechanism, problem and ordering.
 
     ``kernel(q, v, tau, out=None, threads=1)`` takes arrays whose last axis is the mechanism's, with any
-    leading axes, which broadcast; lists and other number types are converted to float64. A state whose
-    pivots are too small gives nan in all its results, and `check` says why.
+    leading axes, which broadcast; lists and other number types are converted to float64. A state that is not
+    finite, or whose pivots are too small, gives nan in all its results, and `check` says why. Where there are loops
+    or couplings q and v have to satisfy them: the kernel takes that for granted, `check` looks.
 
     Attributes:
         mechanism: What it was compiled for.
@@ -237,6 +239,7 @@ class Kernel:
             for name, array in zip(self.arguments, wide, strict=True)
             if not np.isfinite(array).all()
         ]
+        found += self._open_loops(dict(zip(self.arguments, wide, strict=True)))
         program = self.program()
         columns = [array[..., k] for array in wide for k in range(array.shape[-1])]
         interpreter = Interpreter(program, columns)
@@ -249,6 +252,26 @@ class Kernel:
                     f"The {guard.label} is {worst:.3g}; it has to be {relation} {guard.threshold:.3g}{_where(failed)}."
                 )
         return tuple(found)
+
+    def _open_loops(self, arguments: Mapping[str, npt.NDArray[np.float64]]) -> list[str]:
+        """A sentence if some states do not close the loops and couplings."""
+        if not self.mechanism.is_closed_kind or self._plan.problem.tree_only:
+            return []
+        q = arguments["q"]
+        v = arguments.get("v", np.zeros((*q.shape[:-1], self.mechanism.nv)))
+        errors = np.array(
+            [
+                closure_error(self.mechanism, q[state], v[state]) if np.isfinite([*q[state], *v[state]]).all() else 0.0
+                for state in np.ndindex(q.shape[:-1])
+            ]
+        ).reshape(q.shape[:-1])
+        allowed = CLOSED * max(1.0, float(np.abs(v[np.isfinite(v)]).max(initial=0.0)))
+        if (errors <= allowed).all():
+            return []
+        return [
+            f"q and v miss the closure by {errors.max():.3g} (m or rad, and per s; allowed {CLOSED:g})"
+            f"{_where(np.asarray(errors > allowed))}; use mechanism.close and mechanism.complete_velocity."
+        ]
 
     def to_c(self, path: str | Path, *, name: str | None = None) -> tuple[Path, Path]:
         """Write the kernel as C99: a source file and its header. Returns both paths.

@@ -18,6 +18,7 @@ from factorgraph_dyn.errors import CompileError
 
 _CANCELLED = 1e-10  # of its terms; no sum that is not zero is that small in every random state
 _MERGE_TOLERANCE = 1e-6
+_ROUNDING = 1e-13  # of a value's usual size on the tape
 _FUNCTIONS: dict[int, Callable[[Any], Any]] = {
     t.RECIPROCAL: np.reciprocal,
     t.SIN: np.sin,
@@ -81,15 +82,22 @@ class SampledTape:
         merges = np.array(self.tape.merges)
         self.values(int(np.abs(merges[:, 1:]).max()))
         table = np.array(self._values)
+        with np.errstate(all="ignore"):
+            sizes = np.abs(table)
+            usual = np.median(sizes[np.isfinite(sizes) & (sizes > 0)])
         for block in np.array_split(merges, len(merges) // 4096 + 1):
             a, b, found = (_signed_rows(table, block[:, k]) for k in (1, 2, 3))
             adding = (block[:, 0] == t.ADD)[:, None]
             with np.errstate(all="ignore"):
                 value = np.where(adding, a + b, a * b)
                 scale = np.where(adding, np.abs(a) + np.abs(b), np.abs(a * b))
-                wrong = np.abs(value - found) > _MERGE_TOLERANCE * scale
+                # What cancelled further up leaves rounding that its own size does not tell.
+                wrong = np.abs(value - found) > _MERGE_TOLERANCE * scale + _ROUNDING * usual
             if (wrong.mean(axis=1) > 0.5).any():
-                raise CompileError("Two different values have one residue; compile again with another seed.")
+                raise CompileError(
+                    "Two different values were taken for one while compiling, which chance makes all but impossible. "
+                    "Change a model constant in its last digit, or take another ordering."
+                )
 
 
 def _signed_rows(table: npt.NDArray[np.float64], refs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

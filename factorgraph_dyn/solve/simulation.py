@@ -33,6 +33,7 @@ from factorgraph_dyn.spatial import Floats
 Torque = Callable[[float, Floats, Floats], npt.ArrayLike] | npt.ArrayLike | None
 Accelerate = Callable[[Floats, Floats, Floats], Floats]
 Method = Literal["rk4", "semi_implicit"]
+MOST_STEPS = 1e8
 METHODS = ("rk4", "semi_implicit")
 LONG_RUN = 2000  # steps from which a progress bar is worth its place
 STILL_CLOSED = 1e-12  # closure error below which projecting would only stir rounding
@@ -219,6 +220,11 @@ def _check_steps(duration: float, step: float, method: str, record_every: int) -
         raise InputError(f"There is no method {method!r}. Methods: {', '.join(METHODS)}.")
     if record_every < 1:
         raise InputError(f"record_every is {record_every}; it must be at least 1.")
+    if duration / step > MOST_STEPS:
+        raise InputError(
+            f"{duration:g} s in steps of {step:g} s are {duration / step:.1e} steps; at most {MOST_STEPS:.0e} are "
+            "allowed. Take a longer step or a shorter duration."
+        )
     return max(1, round(duration / step))
 
 

@@ -218,3 +218,13 @@ def test_c_source(problem, c_compiler, tmp_path):
     assert function(*pointers([array[3] for array in arguments]), *pointers([x[3] for x in found])) == 0
     with pytest.raises(fgd.InputError, match=r"ends in \.c"):
         kernel.to_c(tmp_path / "step.txt")
+
+
+def test_check_tells_states_that_are_not_closed():
+    mechanism = fgd.robots.five_bar()
+    q, v = mechanism.random_state(0)
+    kernel = fgd.compile(mechanism, "forward")
+    assert kernel.check(q, v, np.zeros(mechanism.nv)) == ()
+    (sentence,) = kernel.check(q + 0.1, v, np.zeros(mechanism.nv))
+    assert "miss the closure" in sentence
+    assert "mechanism.close" in sentence

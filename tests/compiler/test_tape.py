@@ -129,5 +129,5 @@ def test_zeros_hidden_by_rounding_are_found(tape, xyz):
 
 def test_a_false_merge_is_noticed(tape, xyz):
     tape.merges.append((2, xyz[0].ref, xyz[1].ref, xyz[2].ref))
-    with pytest.raises(CompileError, match="residue"):
+    with pytest.raises(CompileError, match="taken for one"):
         SampledTape(tape).check_merges()
