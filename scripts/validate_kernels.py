@@ -17,7 +17,6 @@ import numpy as np
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.show.tables import print_rows
-from factorgraph_dyn.solve.inputs import actuated_entries
 from factorgraph_dyn.spatial import Floats
 
 TOLERANCE = 1e-10  # of the largest entry of a state's answer
@@ -68,7 +67,7 @@ def compare(mechanism: fgd.Mechanism, problem: str, states: int) -> list[dict[st
 def reference(mechanism: fgd.Mechanism, problem: str, states: int) -> tuple[Floats, Floats, Floats, Floats, int]:
     """States, inputs, the graph's answers, and how many states the graph called close to singular."""
     rng = np.random.default_rng(0)
-    motors = actuated_entries(mechanism, None)
+    motors = mechanism.torque_entries()
     collected = []
     skipped = 0
     while len(collected) < states and skipped < 10 * states:

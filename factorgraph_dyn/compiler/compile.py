@@ -56,8 +56,8 @@ def compile(
             default the classical one, aba or rnea.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
             sought), or one boolean an entry of a.
-        actuated: For inverse and iwim, the joints that have a motor; by default every joint of a tree,
-            and the joints marked actuated where there are loops or couplings.
+        actuated: For inverse and iwim, the joints that have a motor; by default the joints marked actuated, for
+            inverse dynamics of a tree every joint.
         outputs: Results to give instead of the usual ones: any of a, tau, A[link], V[link], F[joint].
         external_wrenches: Links on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] in the link's frame.

@@ -79,8 +79,8 @@ def make_problem(
         name: One of `PROBLEM_NAMES`.
         known_accelerations: For hybrid problems, joints whose acceleration is given, or one boolean
             an entry of a.
-        actuated: For inverse dynamics and iwim, joints that have a motor; by default every joint of
-            a tree, and the joints marked actuated where there are loops or couplings.
+        actuated: For inverse dynamics and iwim, joints that have a motor; by default the joints marked actuated,
+            for inverse dynamics of a tree every joint.
         outputs: Results to give instead of the usual ones.
         external_wrenches: Links on which an external wrench acts.
 
@@ -91,7 +91,9 @@ def make_problem(
         raise InputError(f"There is no problem {name!r} to compile. Problems: {', '.join(PROBLEM_NAMES)}.")
     nv = mechanism.nv
     everything, nothing = np.ones(nv, dtype=bool), np.zeros(nv, dtype=bool)
-    motors = _motors(mechanism, actuated)
+    if name == "iwim" and actuated is None:
+        actuated = [joint.name for joint in mechanism.movable_joints if joint.actuated]
+    motors = mechanism.torque_entries(actuated)
     given = _given_accelerations(mechanism, name, known_accelerations)
     known_a, known_tau = {
         "forward": (nothing, everything),
@@ -116,17 +118,6 @@ def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[s
     if len(set(names)) < len(names):
         raise InputError(f"external_wrenches names a link twice: {', '.join(names)}.")
     return names
-
-
-def _motors(mechanism: Mechanism, actuated: Iterable[str] | None) -> Mask:
-    motors = np.zeros(mechanism.nv, dtype=bool)
-    if actuated is None:
-        names = [joint.name for joint in mechanism.movable_joints if joint.actuated or not mechanism.is_closed_kind]
-    else:
-        names = [actuated] if isinstance(actuated, str) else list(actuated)
-    for name in names:
-        motors[mechanism.v_slice(name)] = True
-    return motors
 
 
 def _given_accelerations(mechanism: Mechanism, problem: str, given: Sequence[str] | Mask) -> Mask:

@@ -29,7 +29,7 @@ from factorgraph_dyn.ordering import (
 from factorgraph_dyn.ordering.saved import is_saved
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
-from factorgraph_dyn.solve.inputs import actuated_entries, forward_known, hybrid_known, inverse_known
+from factorgraph_dyn.solve.inputs import forward_known, hybrid_known, inverse_known
 from factorgraph_dyn.solve.layers import FORCES
 from factorgraph_dyn.solve.loops import eliminated_graph
 from factorgraph_dyn.spatial import Floats
@@ -108,7 +108,7 @@ def sample_problem(mechanism: Mechanism, problem: str, seed: int) -> tuple[State
         return state, inverse_known(mechanism, a, None)
     prescribed = np.arange(mechanism.nv) % 2 == 0
     if mechanism.is_closed_kind:  # as many as there are freedoms
-        prescribed = actuated_entries(mechanism, None)
+        prescribed = mechanism.torque_entries()
     return state, hybrid_known(mechanism, np.where(prescribed, a, np.nan), np.where(prescribed, np.nan, tau))
 
 

@@ -156,6 +156,22 @@ class Mechanism:
         if name not in self.joint_by_name:
             check_name(name, self.joint_names, "joint", f"mechanism {self.name!r}", InputError)
 
+    def torque_entries(self, actuated: Iterable[str] | None = None) -> npt.NDArray[np.bool_]:
+        """Which entries of tau inverse dynamics seeks, shape (nv,).
+
+        Args:
+            actuated: Names of joints; by default every joint of a tree, and the joints marked actuated where there
+                are loops or couplings.
+        """
+        if actuated is None:
+            names = [j.name for j in self.movable_joints if j.actuated or not self.is_closed_kind]
+        else:
+            names = [actuated] if isinstance(actuated, str) else list(actuated)
+        sought = np.zeros(self.nv, dtype=bool)
+        for name in names:
+            sought[self.v_slice(name)] = True
+        return sought
+
     def check_link(self, name: str) -> None:
         """Raise an InputError that lists the links unless there is one of this name."""
         if name not in self.link_by_name:

@@ -18,7 +18,6 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, Structure, choose_ordering, eliminate_structure
 from factorgraph_dyn.ordering.structure import Elimination
-from factorgraph_dyn.solve.inputs import actuated_entries
 
 PROBLEMS = ("forward", "inverse", "hybrid")
 USUAL_ORDERING = {"forward": "aba", "inverse": "rnea", "hybrid": "aba"}
@@ -131,10 +130,10 @@ def _known(mechanism: Mechanism, problem: str, given: Iterable[str] | None) -> K
     if problem == "forward":
         return Known(zeros, zeros, ~everything, everything)
     if problem == "inverse":
-        return Known(zeros, zeros, everything, ~actuated_entries(mechanism, None))
+        return Known(zeros, zeros, everything, ~mechanism.torque_entries())
     mask = np.arange(nv) % 2 == 0
     if mechanism.is_closed_kind:
-        mask = actuated_entries(mechanism, None)
+        mask = mechanism.torque_entries()
     if given is not None:
         mask = np.zeros(nv, dtype=bool)
         for name in [given] if isinstance(given, str) else given:

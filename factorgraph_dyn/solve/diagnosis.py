@@ -119,7 +119,7 @@ def diagnose(
     J = closure.stacked_jacobian(mechanism, found)
     J_rank = rank(J, RANK_TOLERANCE)
     own = {c.name: len(c.error) - rank(c.jacobian, RANK_TOLERANCE) for c in found}
-    sought = inputs.actuated_entries(mechanism, actuated)
+    sought = mechanism.torque_entries(actuated)
     Z = _null_space(J)
     driven = Z[sought]  # B^T Z
     driven_rank = rank(driven, RANK_TOLERANCE)

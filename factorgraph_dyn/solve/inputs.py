@@ -51,23 +51,8 @@ def forward_known(mechanism: Mechanism, tau: npt.ArrayLike) -> Known:
 def inverse_known(mechanism: Mechanism, a: npt.ArrayLike, actuated: Iterable[str] | None) -> Known:
     """All accelerations known; the torques of joints without a motor are zero."""
     nv = mechanism.nv
-    sought = actuated_entries(mechanism, actuated)
+    sought = mechanism.torque_entries(actuated)
     return Known(mechanism.check_v(a, "a"), np.zeros(nv), np.ones(nv, dtype=bool), ~sought)
-
-
-def actuated_entries(mechanism: Mechanism, actuated: Iterable[str] | None) -> npt.NDArray[np.bool_]:
-    """Which entries of tau belong to the joints sought, shape (nv,).
-
-    By default every joint of a tree, and the joints marked actuated where there are loops or couplings.
-    """
-    sought = np.zeros(mechanism.nv, dtype=bool)
-    if actuated is None:
-        names = [j.name for j in mechanism.movable_joints if j.actuated or not mechanism.is_closed_kind]
-    else:
-        names = [actuated] if isinstance(actuated, str) else list(actuated)
-    for name in names:
-        sought[mechanism.v_slice(name)] = True
-    return sought
 
 
 def hybrid_known(mechanism: Mechanism, a: Partial, tau: Partial) -> Known:

@@ -206,3 +206,10 @@ def test_words_that_are_not_known():
         compile(mechanism, "iwim", actuated=["nowhere"])
     with pytest.raises(fgd.CompileError, match="no movable joint"):
         compile(fgd.Mechanism("rock", [fgd.Link("base", 1.0)], []), "forward")
+
+
+def test_iwim_kernel_has_the_inputs_of_iwim():
+    mechanism = fgd.robots.humanoid()
+    q, _ = mechanism.random_state(0)
+    kernel = compile(mechanism, "iwim")
+    assert relative_error(kernel(q), fgd.iwim(mechanism, q)) < AGREEMENT
