@@ -75,11 +75,11 @@ def reference(mechanism: fgd.Mechanism, problem: str, states: int) -> tuple[Floa
         tau = np.where(motors, rng.normal(size=mechanism.nv), 0.0)  # passive joints have no torque
         try:
             a = fgd.forward_dynamics(mechanism, q, v, tau, ordering="colamd").a
-            answer = a if problem == "forward" else fgd.inverse_dynamics(mechanism, q, v, a).tau
         except fgd.NearSingularWarning:
             skipped += 1
             continue
-        collected.append((q, v, tau if problem == "forward" else a, answer))
+        # inverse dynamics has to give back the torques that the graph turned into accelerations
+        collected.append((q, v, tau, a) if problem == "forward" else (q, v, a, tau))
     q, v, given, answers = (np.array(values) for values in zip(*collected, strict=True))
     return q, v, given, answers, skipped
 
