@@ -8,8 +8,7 @@ taken between figures of the same run. Pinocchio runs its own C++ loop over the 
 from __future__ import annotations
 
 import platform
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from factorgraph_dyn.compiler import Kernel, compile
 from factorgraph_dyn.errors import FactorGraphDynError
+from factorgraph_dyn.lab.timing import best_of
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.spatial import Floats
@@ -76,20 +76,6 @@ def _row(mechanism: Mechanism, problem: str, kernel: Kernel, repeats: int) -> di
     if mujoco_call is not None:
         row["MuJoCo ns one call"] = mujoco_call
     return row
-
-
-def best_of(work: Callable[[], object], repeats: int, budget: float = 2.0) -> float:
-    """The shortest of several runs after a warm-up, s; stops when the budget is used up."""
-    work()
-    best, start = np.inf, time.perf_counter()
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        work()
-        end = time.perf_counter()
-        best = min(best, end - begin)
-        if end - start > budget:
-            break
-    return best
 
 
 def _batch(mechanism: Mechanism) -> list[Floats]:

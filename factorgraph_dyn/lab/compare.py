@@ -7,8 +7,7 @@ repeats.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gtsam
@@ -17,6 +16,7 @@ import numpy as np
 from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.lab.kernel_measurement import KernelMeasurement
+from factorgraph_dyn.lab.timing import best_of
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import (
     OFFER,
@@ -112,19 +112,6 @@ def sample_problem(mechanism: Mechanism, problem: str, seed: int) -> tuple[State
     return state, hybrid_known(mechanism, np.where(prescribed, a, np.nan), np.where(prescribed, np.nan, tau))
 
 
-def best_time(work: Callable[[], object], repeats: int, budget: float = MEASURING_TIME) -> float:
-    """The shortest of several runs in seconds, stopping when the budget is used up."""
-    best, start = np.inf, time.perf_counter()
-    for _ in range(max(repeats, 1)):
-        begin = time.perf_counter()
-        work()
-        end = time.perf_counter()
-        best = min(best, end - begin)
-        if end - start > budget:
-            break
-    return best
-
-
 def _row(
     state: State, known: Known, graph: LinearGraph, wanted: OrderingLike, exact: Floats, repeats: int
 ) -> dict[str, Any]:
@@ -152,7 +139,7 @@ def _row(
 def elimination_time(graph: LinearGraph, ordering: Ordering, repeats: int) -> float:
     """The best time of GTSAM's sequential QR elimination, s."""
     factors, order = to_gtsam(graph), gtsam_ordering(graph, ordering)
-    return best_time(lambda: factors.eliminateSequential(order, gtsam.EliminateQR), repeats)
+    return best_of(lambda: factors.eliminateSequential(order, gtsam.EliminateQR), repeats, MEASURING_TIME)
 
 
 def _dense_solution(graph: LinearGraph) -> Floats:
