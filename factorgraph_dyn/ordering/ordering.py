@@ -115,7 +115,7 @@ def _classical(mechanism: Mechanism, variables: tuple[Variable, ...], name: str)
         unknown = [v.owner for v in variables if v.kind == "a" and v.owner in mechanism.joint_by_name]
         if unknown:
             raise OrderingError(
-                f"The rnea ordering needs every joint acceleration; {len(unknown)} are unknown. "
+                f"The rnea ordering needs every joint acceleration; unknown ones: {len(unknown)}. "
                 f"Unknown here: {', '.join(unknown)}. Use it for inverse dynamics, or take another ordering "
                 "(aba, crba, colamd, metis, min_degree, min_fill, natural)."
             )
