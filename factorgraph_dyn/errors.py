@@ -67,9 +67,10 @@ class NearSingularWarning(UserWarning):
     """An answer close to a singular configuration: correct, but large and sensitive to the state."""
 
 
-def check_name(name: str, allowed: Iterable[str], noun: str, where: str, error: type[FactorGraphDynError]) -> None:
+def check_name(name: object, allowed: Iterable[str], noun: str, where: str, error: type[FactorGraphDynError]) -> None:
     """Raise ``error`` unless ``name`` is one of the allowed names, which the message lists."""
     names = list(allowed)
-    if name not in names:
+    if not isinstance(name, str) or name not in names:
         listing = ", ".join(names) if names else "none"
-        raise error(f"{noun.capitalize()} {name!r} is not in {where}. {noun.capitalize()}s: {listing}.")
+        nouns = " or ".join(f"{word}s" for word in noun.split(" or "))
+        raise error(f"{noun.capitalize()} {name!r} is not in {where}. {nouns.capitalize()}: {listing}.")

@@ -49,7 +49,7 @@ def make(links=(BASE, ARM, HAND), joints=(SHOULDER, WRIST), **options):
         (lambda: Link("x", 1, inertia=np.eye(2)), r"shape \(2, 2\)"),
         (lambda: Link("x", 1, com=(0, np.nan, 0)), "not finite"),
         (lambda: Joint("j", "hinge", "a", "b"), "'hinge' is not in.*revolute"),
-        (lambda: Joint("j", "revolute", "a", "a"), "parent and child"),
+        (lambda: Joint("j", "revolute", "a", "a"), "to itself"),
         (lambda: Joint("j", "revolute", "a", "b", axis=(0, 0, 0)), "is zero"),
         (lambda: Joint("j", "revolute", "a", "b", placement=2 * np.eye(4)), "not a rigid motion"),
         (lambda: Joint("j", "revolute", "a", "b", placement=np.diag([1, 1, -1, 1])), "not a rigid motion"),

@@ -20,13 +20,14 @@ PACKAGE = ROOT / "factorgraph_dyn"
 MAY_IMPORT = {
     "errors": set(),
     "spatial": set(),
-    "model": {"errors", "spatial"},
-    "equations": {"errors", "spatial", "model"},
-    "ordering": {"errors", "spatial", "model", "equations"},
-    "solve": {"errors", "spatial", "model", "equations", "ordering"},
-    "compiler": {"errors", "spatial", "model", "equations", "ordering"},
-    "lab": {"errors", "spatial", "model", "equations", "ordering", "solve", "compiler"},
-    "show": {"errors", "spatial", "model", "equations", "ordering", "solve", "compiler", "lab"},
+    "checks": {"errors", "spatial"},
+    "model": {"errors", "spatial", "checks"},
+    "equations": {"errors", "spatial", "checks", "model"},
+    "ordering": {"errors", "spatial", "checks", "model", "equations"},
+    "solve": {"errors", "spatial", "checks", "model", "equations", "ordering"},
+    "compiler": {"errors", "spatial", "checks", "model", "equations", "ordering"},
+    "lab": {"errors", "spatial", "checks", "model", "equations", "ordering", "solve", "compiler"},
+    "show": {"errors", "spatial", "checks", "model", "equations", "ordering", "solve", "compiler", "lab"},
 }
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import llvmlite
 import numpy as np
 
+from factorgraph_dyn.checks import as_names
 from factorgraph_dyn.compiler import cache, machine
 from factorgraph_dyn.compiler.kernel import Kernel, KernelPlan
 from factorgraph_dyn.compiler.llvm_driver import Operand
@@ -67,7 +68,7 @@ def compile(
         OrderingError: An ordering that does not fit the problem.
         CompileError: An ordering without safe pivots, or an output that is not determined.
     """
-    actuated = actuated if actuated is None or isinstance(actuated, str) else tuple(actuated)
+    actuated = None if actuated is None else as_names(actuated, "actuated")
     asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs, external_wrenches)
     if not mechanism.nv:
         raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to compile.")
@@ -116,6 +117,8 @@ def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingL
         return choose_ordering(mechanism, problem_graph(mechanism, problem), ordering, halves=True)
     if isinstance(ordering, str | Ordering):
         return ordering
+    if not isinstance(ordering, Iterable):
+        return choose_ordering(mechanism, problem_graph(mechanism, problem), ordering)  # refuses in words
     return Ordering(str(getattr(ordering, "name", "custom")), tuple(str(variable) for variable in ordering))
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.checks import check_kind, check_path
 from factorgraph_dyn.compiler import c_source
 from factorgraph_dyn.compiler.fastcall import make_fast_function
 from factorgraph_dyn.compiler.gufunc import make_gufunc
@@ -280,10 +281,10 @@ class Kernel:
             path: Of the source file, ending in .c; the header lies beside it.
             name: Of the C function; by default the file's.
         """
-        source = Path(path)
+        source = check_path(path, "The path of the C source")
         if source.suffix != ".c":
             raise InputError(f"The path is {str(path)!r}; a C source file ends in .c.")
-        function = c_source.identifier(source.stem if name is None else name)
+        function = c_source.identifier(source.stem if name is None else check_kind(name, str, "The name", "text"))
         header = source.with_suffix(".h")
         inputs, outputs = self._parameters()
         description = (

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.checks import as_names, check_choice
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_mechanism
 
 Mask = npt.NDArray[np.bool_]
 
@@ -87,9 +88,8 @@ def make_problem(
     Raises:
         InputError: A word that is not known.
     """
-    if name not in PROBLEM_NAMES:
-        raise InputError(f"There is no problem {name!r} to compile. Problems: {', '.join(PROBLEM_NAMES)}.")
-    nv = mechanism.nv
+    check_choice(name, PROBLEM_NAMES, "The problem")
+    nv = check_mechanism(mechanism).nv
     everything, nothing = np.ones(nv, dtype=bool), np.zeros(nv, dtype=bool)
     if name == "iwim" and actuated is None:
         actuated = [joint.name for joint in mechanism.movable_joints if joint.actuated]
@@ -110,7 +110,7 @@ def make_problem(
 
 
 def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[str, ...]:
-    names = (links,) if isinstance(links, str) else tuple(links)
+    names = as_names(links, "external_wrenches")
     for name in names:
         mechanism.check_link(name)
     if names and problem in _KEPT:
@@ -129,8 +129,8 @@ def _given_accelerations(mechanism: Mechanism, problem: str, given: Sequence[str
             )
         mask |= given
     else:
-        for name in [given] if isinstance(given, str) else given:
-            mask[mechanism.v_slice(str(name))] = True
+        for name in as_names(given, "known_accelerations"):
+            mask[mechanism.v_slice(name)] = True
     if mask.any() and problem != "hybrid":
         raise InputError(f"known_accelerations is for the hybrid problem; this one is {problem!r}.")
     return mask
@@ -139,7 +139,7 @@ def _given_accelerations(mechanism: Mechanism, problem: str, given: Sequence[str
 def _outputs(mechanism: Mechanism, problem: str, outputs: Sequence[str] | None) -> tuple[str, ...]:
     if outputs is None:
         return _RESULTS[problem]
-    names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    names = as_names(outputs, "outputs")
     if problem in _KEPT:
         raise InputError(f"The result of problem {problem!r} is one matrix; it takes no outputs.")
     if not names:

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.checks import check_kind, check_mapping
 from factorgraph_dyn.equations import factors
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, make_graph
 from factorgraph_dyn.equations.state import JointState, State
@@ -21,6 +22,7 @@ from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.spatial import Array
 
 Mask = npt.NDArray[np.bool_]
+A_STATE = "a State, such as fgd.evaluate_state(mechanism, q, v)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,10 @@ def dynamics_graph(
         external_wrenches: Wrench on a link from outside, in its frame, by link name.
         classical: Let A be the classical accelerations of the links' origins instead of the spatial ones.
     """
-    external = external_wrenches or {}
+    check_kind(state, State, "The state", A_STATE)
+    check_kind(known, Known, "What is known", "a Known(a, tau, a_mask, tau_mask), arrays of shape (nv,) and masks")
+    external = {} if external_wrenches is None else external_wrenches
+    check_mapping(external, "external_wrenches", "wrenches by link name")
     moving = [*state.joints.values(), *state.loops.values()]
     equations = [_acceleration(joint, state, classical) for joint in moving]
     equations += _wrenches(state, moving, external, classical)
@@ -62,6 +67,7 @@ def dynamics_graph(
 
 def velocity_graph(state: State) -> LinearGraph:
     """The velocity factors of a mechanism at a state, with the link twists as unknowns."""
+    check_kind(state, State, "The state", A_STATE)
     equations = [
         factors.velocity_factor(j.name, j.parent, j.child, j.Ad_child_parent, j.S, j.v)
         for j in (*state.joints.values(), *state.loops.values())

@@ -17,6 +17,7 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.checks import check_kind
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.spatial import Array
 
@@ -126,7 +127,7 @@ class LinearGraph:
 
     def variable(self, name: str) -> Variable:
         """The variable of a printed name such as ``a[elbow]``; an InputError lists the names."""
-        if name not in self.by_name:
+        if not isinstance(name, str) or name not in self.by_name:
             check_name(name, self.by_name, "variable", "the graph", InputError)
         return self.by_name[name]
 
@@ -152,6 +153,11 @@ class LinearGraph:
             b[rows] = factor.rhs
             row += factor.rows
         return A, b
+
+
+def check_graph(value: object) -> LinearGraph:
+    """The value, if it is a graph."""
+    return check_kind(value, LinearGraph, "The graph", "a LinearGraph, such as fgd.dynamics_graph(state, known)")
 
 
 def make_graph(factors: Iterable[Factor], known: Mapping[Variable, Value]) -> LinearGraph:

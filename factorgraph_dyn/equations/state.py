@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from factorgraph_dyn import spatial
+from factorgraph_dyn.checks import shown
 from factorgraph_dyn.equations import factors
-from factorgraph_dyn.model import Joint, Loop, Mechanism
+from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.model import Joint, Loop, Mechanism, check_mechanism
 from factorgraph_dyn.model.kinematics import joint_motion, link_poses, loop_pose
 from factorgraph_dyn.spatial import Array
 
@@ -58,6 +60,8 @@ class State:
 
 def evaluate_state(mechanism: Mechanism, q: Array, v: Array) -> State:
     """The mechanism at a state; q (nq,) and v (nv,) are floats or symbols."""
+    check_mechanism(mechanism)
+    q, v = _entries(q, mechanism.nq, "q"), _entries(v, mechanism.nv, "v")
     joints: dict[str, JointState] = {}
     twists: dict[str, Array] = {mechanism.base: np.zeros(6)}
     for joint in mechanism.topology.outward:
@@ -69,6 +73,14 @@ def evaluate_state(mechanism: Mechanism, q: Array, v: Array) -> State:
         poses = link_poses(mechanism, q)
         loops = {loop.name: _loop_joint(loop, poses, twists) for loop in mechanism.loops}
     return State(mechanism, q, v, joints, loops, twists)
+
+
+def _entries(values: Array, size: int, what: str) -> Array:
+    """The values as an array, if they are numbers or symbols of the right count."""
+    array = np.asarray(values)
+    if array.shape != (size,) or array.dtype.kind not in "fiuO":
+        raise InputError(f"{what} is {shown(values)}; it must be {size} real numbers, or {size} symbols.")
+    return array
 
 
 def _tree_joint(joint: Joint, q: Array, v: Array) -> JointState:

@@ -7,17 +7,18 @@ repeats.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import gtsam
 import numpy as np
 
+from factorgraph_dyn.checks import check_choice, check_count, random_generator, shown
 from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
-from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
+from factorgraph_dyn.errors import FactorGraphDynError, OrderingError
 from factorgraph_dyn.lab.kernel_measurement import KernelMeasurement
 from factorgraph_dyn.lab.timing import best_of
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import (
     OFFER,
     ORDERING_NAMES,
@@ -66,6 +67,7 @@ def compare_orderings(
         pivot (smallest size of a pivot beside its usual one, over random states). An ordering that does not
         apply says why in ``note``.
     """
+    check_count(repeats, "repeats")
     state, known = sample_problem(mechanism, problem, seed)
     graph = dynamics_graph(state, known)
     exact = _dense_solution(graph)
@@ -83,6 +85,8 @@ def _chosen(orderings: OrderingLike | Sequence[OrderingLike] | None) -> tuple[Or
     """The orderings to compare; a name that nothing has is refused, not noted."""
     if orderings is None:
         return ORDERING_NAMES
+    if not isinstance(orderings, Iterable):
+        raise OrderingError(f"orderings is {shown(orderings)}; it must be a list.{OFFER}")
     chosen: tuple[OrderingLike, ...] = (orderings,) if isinstance(orderings, str) else tuple(orderings)
     for ordering in chosen:
         if isinstance(ordering, str) and ordering not in ORDERING_NAMES and not is_saved(ordering):
@@ -92,10 +96,9 @@ def _chosen(orderings: OrderingLike | Sequence[OrderingLike] | None) -> tuple[Or
 
 def sample_problem(mechanism: Mechanism, problem: str, seed: int) -> tuple[State, Known]:
     """A random state of the mechanism, and random values for what the problem gives."""
-    if problem not in PROBLEMS:
-        raise InputError(f"There is no problem {problem!r}. Problems: {', '.join(PROBLEMS)}.")
-    rng = np.random.default_rng(seed)
-    q, v = mechanism.random_state(rng)
+    check_choice(problem, PROBLEMS, "The problem")
+    rng = random_generator(seed, "seed")
+    q, v = check_mechanism(mechanism).random_state(rng)
     state = check_state(mechanism, q, v)
     tau = rng.normal(size=mechanism.nv)
     if problem == "forward":

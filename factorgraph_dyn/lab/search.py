@@ -23,6 +23,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from time import monotonic
 
+from factorgraph_dyn.checks import as_names, check_choice, check_count, check_path
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.lab import tasks
 from factorgraph_dyn.lab.anneal import Elites, Found, Names
@@ -97,9 +98,10 @@ def search_orderings(
         OrderingError: The results file is of another mechanism, problem or version.
     """
     _check(budget, objective, lanes, rounds)
-    asked = Asked(mechanism, problem, objective, tuple(known_accelerations),
-                  None if actuated is None else tuple(actuated))  # fmt: skip
-    path = None if results is None else Path(results)
+    check_count(seed, "seed", least=0)
+    asked = Asked(mechanism, problem, objective, as_names(known_accelerations, "known_accelerations"),
+                  None if actuated is None else as_names(actuated, "actuated"))  # fmt: skip
+    path = None if results is None else check_path(results, "The results file")
     search = _Search(asked, budget, seed, path)
     if path is not None:
         search.open(path, resume)
@@ -312,8 +314,7 @@ def _workers(executor: Executor | None) -> int:
 def _check(budget: float, objective: str, lanes: int | None, rounds: int | None) -> None:
     if not (isinstance(budget, int | float) and math.isfinite(budget) and budget > 0):
         raise InputError(f"budget is {budget!r}; it must be a number of seconds above zero.")
-    if objective not in OBJECTIVES:
-        raise InputError(f"There is no objective {objective!r}. Objectives: {', '.join(OBJECTIVES)}.")
+    check_choice(objective, OBJECTIVES, "The objective")
     for name, value in (("lanes", lanes), ("rounds", rounds)):
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise InputError(f"{name} is {value!r}; it must be a whole number, 1 or more.")
+        if value is not None:
+            check_count(value, name)

@@ -1,7 +1,7 @@
 """A description becomes a frozen, validated ``Mechanism``; states, GTSAM and orderings are unknown here."""
 
 from factorgraph_dyn.model import robots
-from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.mechanism import Mechanism, check_mechanism
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
 
-__all__ = ["Coupling", "Frame", "Joint", "Link", "Loop", "Mechanism", "robots"]
+__all__ = ["Coupling", "Frame", "Joint", "Link", "Loop", "Mechanism", "check_mechanism", "robots"]

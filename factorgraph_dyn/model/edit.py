@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.checks import as_names, check_entries, check_finite, check_mapping
 from factorgraph_dyn.errors import InputError, ModelError, check_name
 from factorgraph_dyn.model.assembly import Connection, assemble, tidy
 from factorgraph_dyn.model.kinematics import link_poses
@@ -109,7 +110,7 @@ def subset(
         q: Where the base stands, shape (nq,).
     """
     start = mechanism.base if base is None else base
-    tips = tuple(tips)
+    tips = as_names(tips, "tips")
     for name in (start, *tips):
         mechanism.check_link(name)
     paths = {link: _path(mechanism, link, start) for link in mechanism.link_names}
@@ -147,14 +148,16 @@ def lock(mechanism: Mechanism, joints: Iterable[str] | Mapping[str, npt.ArrayLik
         joints: Names, to be fixed at their neutral place, or {name: coordinates}. A joint coupled to a
             locked one is locked with it.
     """
-    values = dict(joints) if isinstance(joints, Mapping) else dict.fromkeys(joints)
+    values = dict(joints) if isinstance(joints, Mapping) else dict.fromkeys(as_names(joints, "joints"))
     places: dict[str, Floats] = {}
     for name, value in values.items():
         mechanism.check_joint(name)
         joint = mechanism.joint_by_name[name]
-        place = joint.type.neutral() if value is None else np.atleast_1d(np.asarray(value, dtype=np.float64))
-        if place.shape != (joint.nq,) or not np.isfinite(place).all():
-            raise InputError(f"Joint {name!r} is locked at {value!r}; give {joint.nq} finite numbers.")
+        if value is None:
+            place = joint.type.neutral()
+        else:
+            what = f"The place where joint {name!r} is locked"
+            place = check_finite(check_entries(value, joint.nq, what), (joint.nq,), what)
         places[name] = joint.type.normalise(place)
     couplings = _propagate_locks(mechanism.couplings, places)
 
@@ -228,7 +231,7 @@ def add_frame(mechanism: Mechanism, name: str, link: str, placement: npt.ArrayLi
 
 def find_place(mechanism: Mechanism, name: str) -> tuple[str, Floats]:
     """The link that a link's or frame's name is on, and the pose in it, shape (4, 4)."""
-    if name in mechanism.link_by_name:
+    if isinstance(name, str) and name in mechanism.link_by_name:
         return name, np.eye(4)
     frames = {frame.name: frame for frame in mechanism.frames}
     check_name(name, [*mechanism.link_names, *frames], "link or frame", f"mechanism {mechanism.name!r}", InputError)
@@ -250,6 +253,7 @@ def rename(mechanism: Mechanism, names: Mapping[str, str], *, name: str | None =
         mechanism.couplings,
         mechanism.frames,
     )
+    check_mapping(names, "names", "a mapping {old name: new name}")
     known = {part.name for group in groups for part in group}
     for old in names:
         check_name(old, sorted(known), "name", f"mechanism {mechanism.name!r}", InputError)

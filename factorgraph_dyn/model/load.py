@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from factorgraph_dyn.checks import check_kind, check_path
 from factorgraph_dyn.errors import FactorGraphDynError, ModelError
 from factorgraph_dyn.model import edit
-from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.mechanism import Mechanism, check_mechanism
 from factorgraph_dyn.model.readers.closures import add_closures, is_closure_file, parse_closures
 from factorgraph_dyn.model.readers.mjcf import read_actuation, read_mjcf
 from factorgraph_dyn.model.readers.native import read_native
@@ -53,21 +54,21 @@ def load(
     Raises:
         ModelError: The file cannot be read or makes no mechanism; says file, line and element.
     """
-    text_path = str(path)
-    if text_path.startswith(DESCRIPTIONS_PREFIX):
-        path = _description_path(text_path.removeprefix(DESCRIPTIONS_PREFIX))
-    file = Path(path)
+    file = check_path(path, "The file to load", ModelError)
+    if str(path).startswith(DESCRIPTIONS_PREFIX):
+        file = Path(_description_path(str(path).removeprefix(DESCRIPTIONS_PREFIX)))
+    root = _folder(folder)
     content = read_bytes(file)
     if is_closure_file(content):
         if closures is not None:
             raise ModelError(f"{file}: the file itself lists closures; give the model's file as path.")
         closures, file = file, file.with_suffix(".urdf")
         content = read_bytes(file)
-    mechanism = _read(content, file, Path(folder) if folder is not None else file.parent, floating_base)
+    mechanism = _read(content, file, root or file.parent, floating_base)
     if closures is None:
         mechanism = _note_closures(mechanism, file)
     else:
-        yaml = Path(closures)
+        yaml = check_path(closures, "The file of closures", ModelError)
         mechanism = add_closures(mechanism, parse_closures(read_bytes(yaml), str(yaml)), str(yaml))
     if floating_base and not _floats(mechanism):
         mechanism = edit.float_base(mechanism)
@@ -88,7 +89,8 @@ def loads(text: str | bytes, *, file: str = "<text>", folder: str | PathLike[str
         ModelError: The text makes no mechanism; says line and element.
     """
     content = text.encode() if isinstance(text, str) else text
-    return _read(content, Path(file), None if folder is None else Path(folder), False)
+    check_kind(content, bytes, "The model's description", "text or bytes", ModelError)
+    return _read(content, check_path(file, "The file's name", ModelError), _folder(folder), False)
 
 
 def format_of(path: str | PathLike[str]) -> str:
@@ -115,11 +117,16 @@ def load_actuation(
     Raises:
         ModelError: The file cannot be read or is not MJCF.
     """
-    file = Path(path)
+    check_mechanism(mechanism)
+    file = check_path(path, "The MJCF file", ModelError)
     document = parse_xml(read_bytes(file), str(file))
     if document.root.tag != "mujoco":
         document.root.fail("actuators are read from MJCF files only.")
-    return read_actuation(document, Path(folder) if folder is not None else file.parent, mechanism)
+    return read_actuation(document, _folder(folder) or file.parent, mechanism)
+
+
+def _folder(folder: str | PathLike[str] | None) -> Path | None:
+    return None if folder is None else check_path(folder, "The folder of included files", ModelError)
 
 
 def _note_closures(mechanism: Mechanism, file: Path) -> Mechanism:

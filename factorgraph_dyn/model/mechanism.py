@@ -6,23 +6,30 @@ their description; ``q_slice`` and ``v_slice`` say where each one lies.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.checks import as_names, check_finite, check_kind, check_parts, check_path, random_generator, shown
 from factorgraph_dyn.errors import InputError, ModelError, check_name
 from factorgraph_dyn.model import closure, inertia_checks
-from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers
-from factorgraph_dyn.model.topology import Topology, find_topology
+from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
+from factorgraph_dyn.model.topology import Topology, check_names, find_topology
 from factorgraph_dyn.spatial import Floats, real_array
 
 QUATERNION_TOLERANCE = 1e-6  # how far a quaternion's length may be from one
+PARTS: tuple[tuple[str, type, str], ...] = (
+    ("links", Link, "fgd.Link(name, ...)"),
+    ("joints", Joint, "fgd.Joint(name, kind, parent, child, ...)"),
+    ("loops", Loop, "fgd.Loop(name, kind, predecessor, successor, ...)"),
+    ("couplings", Coupling, "fgd.Coupling(name, joint, source, ...)"),
+    ("frames", Frame, "fgd.Frame(name, link, ...)"),
+    ("notes", str, "texts"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,17 +65,14 @@ class Mechanism:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        for field in ("links", "joints", "loops", "couplings", "frames", "notes"):
-            object.__setattr__(self, field, tuple(getattr(self, field)))
-        try:
-            gravity = np.array(real_array(self.gravity))
-        except (TypeError, ValueError):
-            raise ModelError(f"The gravity of mechanism {self.name!r} is {self.gravity!r}; give 3 numbers.") from None
-        if gravity.shape != (3,) or not np.isfinite(gravity).all():
-            raise ModelError(f"The gravity of mechanism {self.name!r} is {self.gravity!r}; give 3 numbers.")
+        check_own_name(self.name, "mechanism")
+        for field, kind, allowed in PARTS:
+            what = f"{field} of mechanism {self.name!r}"
+            object.__setattr__(self, field, check_parts(getattr(self, field), kind, what, allowed, ModelError))
+        gravity = check_finite(self.gravity, (3,), f"The gravity of mechanism {self.name!r}", ModelError).copy()
         gravity.setflags(write=False)
         object.__setattr__(self, "gravity", gravity)
-        self._check_cross_references()
+        check_names(self.name, self.links, self.joints, self.loops, self.couplings, self.frames)
         _ = self.topology  # a bad tree must not be constructed
         if self.strict and (found := inertia_checks.impossible_inertias(self.links)):
             raise ModelError(" ".join(found))
@@ -153,7 +157,7 @@ class Mechanism:
 
     def check_joint(self, name: str) -> None:
         """Raise an InputError that lists the joints unless there is one of this name."""
-        if name not in self.joint_by_name:
+        if not isinstance(name, str) or name not in self.joint_by_name:
             check_name(name, self.joint_names, "joint", f"mechanism {self.name!r}", InputError)
 
     def torque_entries(self, actuated: Iterable[str] | None = None) -> npt.NDArray[np.bool_]:
@@ -166,7 +170,7 @@ class Mechanism:
         if actuated is None:
             names = [j.name for j in self.movable_joints if j.actuated or not self.is_closed_kind]
         else:
-            names = [actuated] if isinstance(actuated, str) else list(actuated)
+            names = list(as_names(actuated, "actuated"))
         sought = np.zeros(self.nv, dtype=bool)
         for name in names:
             sought[self.v_slice(name)] = True
@@ -174,7 +178,7 @@ class Mechanism:
 
     def check_link(self, name: str) -> None:
         """Raise an InputError that lists the links unless there is one of this name."""
-        if name not in self.link_by_name:
+        if not isinstance(name, str) or name not in self.link_by_name:
             check_name(name, self.link_names, "link", f"mechanism {self.name!r}", InputError)
 
     @cached_property
@@ -203,14 +207,15 @@ class Mechanism:
 
     def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[Floats, Floats]:
         """A random state (q, v) within finite limits, closed where there are loops or couplings."""
-        generator = np.random.default_rng(rng)
+        generator = random_generator(rng, "rng")
         if self.is_closed_kind:
             return closure.random_closed_state(self, generator)
         return self.random_configuration(generator), generator.normal(size=self.nv)
 
-    def random_configuration(self, rng: np.random.Generator) -> Floats:
+    def random_configuration(self, rng: np.random.Generator | int | None = None) -> Floats:
         """Random coordinates within finite limits, whether loops close or not, shape (nq,)."""
-        return np.concatenate([np.zeros(0), *(_random_coordinates(j, rng) for j in self.joints)])
+        generator = random_generator(rng, "rng")
+        return np.concatenate([np.zeros(0), *(_random_coordinates(j, generator) for j in self.joints)])
 
     def check_q(self, q: npt.ArrayLike) -> Floats:
         """q as a finite float array of shape (nq,) with unit quaternions, or an InputError."""
@@ -247,12 +252,11 @@ class Mechanism:
         Raises:
             ClosureError: The loops cannot be closed from here; says how far it got.
         """
-        return closure.close(self, self.check_q(q), (hold,) if isinstance(hold, str) else tuple(hold))
+        return closure.close(self, self.check_q(q), as_names(hold, "hold"))
 
     def complete_velocity(self, q: npt.ArrayLike, v: npt.ArrayLike, given: Iterable[str]) -> Floats:
         """The joint velocities that closure demands when the given joints move as in v, shape (nv,)."""
-        names = (given,) if isinstance(given, str) else tuple(given)
-        return closure.complete_velocity(self, self.check_q(q), self.check_v(v), names)
+        return closure.complete_velocity(self, self.check_q(q), self.check_v(v), as_names(given, "given"))
 
     def closure_error(self, q: npt.ArrayLike, v: npt.ArrayLike | None = None) -> float:
         """How far the state is from closing all loops and couplings (m, rad; with v, also per s)."""
@@ -272,7 +276,7 @@ class Mechanism:
         """Write the mechanism in full to a file that ``fgd.load`` reads back exactly (JSON)."""
         from factorgraph_dyn.model.readers import native
 
-        Path(path).write_text(native.to_json(self), encoding="utf-8")
+        check_path(path, "The path to save to").write_text(native.to_json(self), encoding="utf-8")
 
     def subset(self, *, base: str | None = None, tips: Iterable[str] = (), q: npt.ArrayLike | None = None) -> Mechanism:
         """The part from the link ``base`` outward, to the links ``tips`` or to every end."""
@@ -334,7 +338,7 @@ class Mechanism:
         try:
             array = real_array(values)
         except (TypeError, ValueError):
-            raise InputError(f"{what} is {values!r}; it must be {size} real numbers.") from None
+            raise InputError(f"{what} is {shown(values)}; it must be {size} real numbers.") from None
         if array.shape != (size,):
             raise InputError(
                 f"{what} has shape {array.shape}; mechanism {self.name!r} needs ({size},), in the order "
@@ -346,34 +350,11 @@ class Mechanism:
             raise InputError(f"{what} is not finite at joints {', '.join(bad)}; give numbers there.")
         return array
 
-    def _check_cross_references(self) -> None:
-        where = f"mechanism {self.name!r}"
-        for noun, names in (
-            ("link", [link.name for link in self.links]),
-            (
-                "joint, loop or coupling",
-                [j.name for j in self.joints] + [x.name for x in self.loops] + [c.name for c in self.couplings],
-            ),
-            ("frame", [frame.name for frame in self.frames]),
-        ):
-            if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
-                raise ModelError(f"The {noun} name {repeated[0]!r} occurs twice in {where}; rename one.")
-        links = [link.name for link in self.links]
-        for loop in self.loops:
-            for end in (loop.predecessor, loop.successor):
-                check_name(end, links, "link", f"{where}, though loop {loop.name!r} ends there", ModelError)
-        for frame in self.frames:
-            check_name(frame.link, links, "link", f"{where}, though frame {frame.name!r} is on it", ModelError)
-        single = [joint.name for joint in self.joints if joint.nv == 1]
-        for coupling in self.couplings:
-            for end in (coupling.joint, coupling.source):
-                check_name(
-                    end,
-                    single,
-                    "joint",
-                    f"{where} with one freedom, though coupling {coupling.name!r} uses it",
-                    ModelError,
-                )
+
+def check_mechanism(value: object) -> Mechanism:
+    """The value, if it is a mechanism."""
+    how = "fgd.robots.puma560(), fgd.load('robot.urdf') or one built by fgd.Mechanism(...)"
+    return check_kind(value, Mechanism, "The mechanism", f"a Mechanism, such as {how}")
 
 
 def _consecutive(sizes: Iterable[tuple[str, int]]) -> dict[str, slice]:

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn import spatial
+from factorgraph_dyn.checks import check_array, check_finite, check_number, shown
 from factorgraph_dyn.errors import ModelError, check_name
 from factorgraph_dyn.model.joint_kinds import KINDS, JointKind, axes_of
-from factorgraph_dyn.spatial import Floats, real_array
+from factorgraph_dyn.spatial import Floats
 
 ROTATION_TOLERANCE = 1e-6  # how far a placement's rotation may be from orthogonal
 Numbers = Any  # anything NumPy makes an array of; a read-only float64 array once the part exists
@@ -42,7 +43,7 @@ class Link:
     inertia: Numbers = field(default_factory=lambda: np.zeros((3, 3)))
 
     def __post_init__(self) -> None:
-        _check_own_name(self.name, "link")
+        check_own_name(self.name, "link")
         where = f"link {self.name!r}"
         mass = _number(self.mass, f"The mass of {where}")
         if mass < 0:
@@ -102,11 +103,10 @@ class Joint:
     actuated: bool = True
 
     def __post_init__(self) -> None:
-        _check_own_name(self.name, "joint")
+        check_own_name(self.name, "joint")
         where = f"joint {self.name!r}"
         check_name(self.kind, KINDS, "joint kind", f"the kinds {where} may have", ModelError)
-        if self.parent == self.child:
-            raise ModelError(f"Joint {self.name!r} has link {self.parent!r} as parent and child.")
+        _check_ends(self.parent, self.child, where, "link")
         effects = {
             name: _per_freedom(getattr(self, name), self.nv, f"The {name} of {where}")
             for name in ("armature", "damping", "friction", "stiffness", "rest")
@@ -189,11 +189,10 @@ class Loop:
     pitch: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_own_name(self.name, "loop")
+        check_own_name(self.name, "loop")
         where = f"loop {self.name!r}"
         check_name(self.kind, KINDS, "joint kind", f"the kinds {where} may have", ModelError)
-        if self.predecessor == self.successor:
-            raise ModelError(f"Loop {self.name!r} joins link {self.successor!r} to itself.")
+        _check_ends(self.predecessor, self.successor, where, "link")
         _freeze(
             self,
             predecessor_placement=_placement(self.predecessor_placement, f"The predecessor placement of {where}"),
@@ -229,10 +228,9 @@ class Coupling:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_own_name(self.name, "coupling")
+        check_own_name(self.name, "coupling")
         where = f"coupling {self.name!r}"
-        if self.joint == self.source:
-            raise ModelError(f"Coupling {self.name!r} couples joint {self.joint!r} to itself.")
+        _check_ends(self.joint, self.source, where, "joint")
         _freeze(
             self,
             ratio=_number(self.ratio, f"The ratio of {where}"),
@@ -249,14 +247,24 @@ class Frame:
     placement: Numbers = field(default_factory=lambda: np.eye(4))
 
     def __post_init__(self) -> None:
-        _check_own_name(self.name, "frame")
+        check_own_name(self.name, "frame")
         placement = _placement(self.placement, f"The placement of frame {self.name!r}")
         _freeze(self, placement=placement)
 
 
-def _check_own_name(name: object, noun: str) -> None:
+def check_own_name(name: object, noun: str) -> None:
+    """Raise a ModelError unless a part's name is one."""
     if not isinstance(name, str) or not name:
-        raise ModelError(f"A {noun} has the name {name!r}; give it a text that is not empty.")
+        raise ModelError(f"A {noun} has the name {shown(name)}; give it a text that is not empty.")
+
+
+def _check_ends(first: object, second: object, where: str, noun: str) -> None:
+    """Raise a ModelError unless a part's two ends are names that differ."""
+    for end in (first, second):
+        if not isinstance(end, str):
+            raise ModelError(f"An end of {where} is {shown(end)}; give the name of a {noun}.")
+    if first == second:
+        raise ModelError(f"{where[0].upper()}{where[1:]} joins {noun} {first!r} to itself; give two {noun}s.")
 
 
 def _freeze(part: object, **values: object) -> None:
@@ -268,25 +276,11 @@ def _freeze(part: object, **values: object) -> None:
 
 
 def _number(value: object, what: str) -> float:
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} is {value!r}; it must be a number.") from None
-    if not np.isfinite(number):
-        raise ModelError(f"{what} is {number}; it must be finite.")
-    return number
+    return check_number(value, what, ModelError)
 
 
 def _array(value: npt.ArrayLike, shape: tuple[int, ...], what: str) -> Floats:
-    try:
-        array = np.array(real_array(value))  # a copy: it is frozen
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} is {value!r}; it must be numbers of shape {shape}.") from None
-    if array.shape != shape:
-        raise ModelError(f"{what} has shape {array.shape}; it must be {shape}.")
-    if not np.isfinite(array).all():
-        raise ModelError(f"{what} holds values that are not finite: {array.tolist()}.")
-    return array
+    return check_finite(value, shape, what, ModelError).copy()  # because it is frozen
 
 
 def _per_freedom(value: npt.ArrayLike, nv: int, what: str) -> Floats:
@@ -322,9 +316,7 @@ def _axis(value: npt.ArrayLike, kind: str, where: str) -> Floats:
 def _limits(value: Sequence[float] | None, where: str) -> tuple[float, float] | None:
     if value is None:
         return None
-    if len(value) != 2:
-        raise ModelError(f"The limits of {where} are {value!r}; give (lower, upper) or None.")
-    lower, upper = float(value[0]), float(value[1])
-    if np.isnan(lower) or np.isnan(upper) or lower > upper:
+    lower, upper = check_array(value, (2,), f"The limits (lower, upper) of {where}", ModelError).tolist()
+    if not lower <= upper:
         raise ModelError(f"The limits of {where} are ({lower}, {upper}); lower must not exceed upper.")
     return lower, upper

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from factorgraph_dyn.errors import ModelError, check_name
-from factorgraph_dyn.model.parts import Joint, Link
+from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,37 @@ def find_topology(name: str, links: Sequence[Link], joints: Sequence[Joint]) -> 
         frontier.extend(reversed(joints_out[joint.child]))
     _check_all_reached(name, link_names, bases, outward)
     return Topology(bases[0], tuple(outward), joint_into, {link: tuple(out) for link, out in joints_out.items()})
+
+
+def check_names(
+    mechanism: str,
+    links: Sequence[Link],
+    joints: Sequence[Joint],
+    loops: Sequence[Loop],
+    couplings: Sequence[Coupling],
+    frames: Sequence[Frame],
+) -> None:
+    """Raise a ModelError where a name occurs twice, or where a loop, coupling or frame names what is not there."""
+    where = f"mechanism {mechanism!r}"
+    tied: list[Joint | Loop | Coupling] = [*joints, *loops, *couplings]
+    known = {
+        "link": [link.name for link in links],
+        "joint, loop or coupling": [part.name for part in tied],
+        "frame": [frame.name for frame in frames],
+    }
+    for noun, names in known.items():
+        if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
+            raise ModelError(f"The {noun} name {repeated[0]!r} occurs twice in {where}; rename one.")
+    for loop in loops:
+        for end in (loop.predecessor, loop.successor):
+            check_name(end, known["link"], "link", f"{where}, though loop {loop.name!r} ends there", ModelError)
+    for frame in frames:
+        check_name(frame.link, known["link"], "link", f"{where}, though frame {frame.name!r} is on it", ModelError)
+    single = [joint.name for joint in joints if joint.nv == 1]
+    for coupling in couplings:
+        use = f"{where} with one freedom, though coupling {coupling.name!r} uses it"
+        for end in (coupling.joint, coupling.source):
+            check_name(end, single, "joint", use, ModelError)
 
 
 def _joint_into_each_link(name: str, link_names: Sequence[str], joints: Sequence[Joint]) -> dict[str, Joint]:

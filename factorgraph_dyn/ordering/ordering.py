@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from factorgraph_dyn.equations import LinearGraph, Variable
+from factorgraph_dyn.equations import LinearGraph, Variable, check_graph
 from factorgraph_dyn.errors import OrderingError
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import classical, general, saved
 from factorgraph_dyn.ordering import halves as halving
 
@@ -65,6 +65,8 @@ def choose_ordering(
         OrderingError: An unknown name, an algorithm that does not fit the problem, or a sequence that
             misses, repeats or invents variables.
     """
+    check_mechanism(mechanism)
+    check_graph(graph)
     if isinstance(ordering, str):
         if saved.is_saved(ordering):
             return _checked(graph, _saved(mechanism, graph, ordering), halves)

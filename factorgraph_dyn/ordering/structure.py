@@ -14,7 +14,8 @@ from functools import cached_property
 
 import networkx as nx
 
-from factorgraph_dyn.equations import LinearGraph, Variable
+from factorgraph_dyn.checks import check_parts
+from factorgraph_dyn.equations import LinearGraph, Variable, check_graph
 
 
 @dataclass(frozen=True)
@@ -145,8 +146,8 @@ class Structure:
 
 def eliminate_structure(graph: LinearGraph, order: Iterable[Variable]) -> Structure:
     """The Bayes net that eliminating variables in this order gives."""
-    elimination = Elimination(graph)
-    variables = tuple(order)
+    elimination = Elimination(check_graph(graph))
+    variables = check_parts(order, Variable, "The order", "variables of the graph, such as graph.variables")
     parents = tuple(elimination.eliminate(variable) for variable in variables)
     return Structure(variables, parents, graph)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path as FilePath
 from typing import Any
 
+from factorgraph_dyn.checks import check_path
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
 
 ENDINGS = (".svg", ".png", ".pdf")
@@ -76,7 +77,7 @@ def write_text(axes: Any, x: float, y: float, text: str, **style: Any) -> Any:
 
 def check_ending(path: str | FilePath, allowed: tuple[str, ...] = ENDINGS) -> FilePath:
     """The path, if its ending is one that can be written and its folder exists."""
-    file = FilePath(path)
+    file = check_path(path, "The path of the picture")
     if file.suffix.lower() not in allowed:
         raise InputError(
             f"The picture {str(file)!r} ends in {file.suffix or 'nothing'!r}; endings that can be "

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.checks import check_choice
+from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.show import canvas
 from factorgraph_dyn.show.layout import make_layout
@@ -52,8 +52,8 @@ def draw(
     Raises:
         FactorGraphDynError: An unknown word, a path that cannot be written, or no matplotlib.
     """
-    if what not in PICTURES:
-        raise InputError(f"There is no picture {what!r}. Pictures: {', '.join(PICTURES)}.")
+    check_mechanism(mechanism)
+    check_choice(what, PICTURES, "The picture")
     if path is not None:
         endings = (*canvas.ENDINGS, ".gif") if what == "steps" else canvas.ENDINGS
         canvas.check_ending(path, endings)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from factorgraph_dyn.checks import as_names, check_path, shown
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.lab.compare import compare_orderings
 from factorgraph_dyn.model import Mechanism
@@ -57,7 +58,7 @@ def write_report(
         FactorGraphDynError: An unknown word, an ordering that does not fit, or a path that cannot be
             written.
     """
-    file = Path(path)
+    file = check_path(path, "The path of the report")
     if file.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"The report {str(file)!r} must end in .html.")
     page = report_page(mechanism, problem, orderings, known_accelerations, kernels)
@@ -97,7 +98,7 @@ def report_data(
     kernels: bool = True,
 ) -> dict[str, Any]:
     """What the page shows, as plain data."""
-    given = None if known_accelerations is None else tuple(known_accelerations)
+    given = None if known_accelerations is None else as_names(known_accelerations, "known_accelerations")
     layout = make_layout(make_subject(mechanism, problem, given))
     number = {name: index for index, name in enumerate(layout.nodes)}
     chosen = _orderings(layout, orderings)
@@ -146,8 +147,8 @@ def report_data(
 
 def _orderings(layout: Layout, wanted: Sequence[OrderingLike] | None) -> list[Ordering]:
     if wanted is not None:
-        if not wanted:
-            raise InputError("No ordering was asked for; give at least one, or leave it to the default.")
+        if not isinstance(wanted, Sequence) or not wanted:
+            raise InputError(f"orderings is {shown(wanted)}; give a list of at least one, or leave it to the default.")
         return [layout.subject.order(ordering) for ordering in wanted]
     found = []
     for name in ORDERING_NAMES:

@@ -13,9 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
+from factorgraph_dyn.checks import as_names, check_choice
 from factorgraph_dyn.equations import Factor, Known, LinearGraph, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, Structure, choose_ordering, eliminate_structure
 from factorgraph_dyn.ordering.structure import Elimination
 
@@ -93,7 +94,7 @@ def make_subject(
         known_accelerations: Joints whose acceleration a hybrid problem gives; by default every
             second freedom, or every motor's where there are loops, as in comparisons of orderings.
     """
-    q = mechanism.tree.neutral()  # structure does not depend on the state
+    q = check_mechanism(mechanism).tree.neutral()  # structure does not depend on the state
     state = evaluate_state(mechanism, q, np.zeros(mechanism.nv))
     nothing = np.zeros(mechanism.nv, dtype=bool)
     zeros = np.zeros(mechanism.nv)
@@ -121,8 +122,7 @@ def elimination_steps(subject: Subject, ordering: Ordering) -> tuple[Step, ...]:
 
 
 def _known(mechanism: Mechanism, problem: str, given: Iterable[str] | None) -> Known:
-    if problem not in PROBLEMS:
-        raise InputError(f"There is no problem {problem!r} to draw. Problems: {', '.join(PROBLEMS)}.")
+    check_choice(problem, PROBLEMS, "The problem")
     if given is not None and problem != "hybrid":
         raise InputError(f"known_accelerations is for the hybrid problem; this one is {problem!r}.")
     nv = mechanism.nv
@@ -136,7 +136,7 @@ def _known(mechanism: Mechanism, problem: str, given: Iterable[str] | None) -> K
         mask = mechanism.torque_entries()
     if given is not None:
         mask = np.zeros(nv, dtype=bool)
-        for name in [given] if isinstance(given, str) else given:
+        for name in as_names(given, "known_accelerations"):
             mask[mechanism.v_slice(name)] = True
     return Known(zeros, zeros, mask, ~mask)
 

@@ -20,14 +20,17 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn import spatial
+from factorgraph_dyn.checks import as_names, check_choice, check_finite, real_numbers, shown
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.edit import find_place
 from factorgraph_dyn.model.kinematics import link_poses
 from factorgraph_dyn.spatial import Floats
 
 CONTACT_KINDS = {"force": 3, "wrench": 6}
 AXES = ("link", "world")
+A_CONTACT = "give the name of a link or frame, or a fgd.Contact(link, point, ...)"
 COMPONENTS = {"force": ("fx", "fy", "fz"), "wrench": ("mx", "my", "mz", "fx", "fy", "fz")}
 
 
@@ -54,10 +57,9 @@ class Contact:
     def __post_init__(self) -> None:
         where = f"the contact on {self.link!r}"
         check_name(self.kind, CONTACT_KINDS, "contact kind", f"what {where} may be", InputError)
-        if self.axes not in AXES:
-            raise InputError(f"The axes of {where} are {self.axes!r}; they may be 'link' or 'world'.")
+        check_choice(self.axes, AXES, f"The axes of {where}")
         size = CONTACT_KINDS[self.kind]
-        object.__setattr__(self, "point", _finite(self.point, (3,), f"The point of {where}"))
+        object.__setattr__(self, "point", check_finite(self.point, (3,), f"The point of {where}").copy())
         rows = np.eye(size) if self.directions is None else _directions(self.directions, size, where)
         object.__setattr__(self, "directions", rows)
 
@@ -102,12 +104,14 @@ def motor_inputs(mechanism: Mechanism, actuated: Iterable[str] | None) -> Inputs
     if actuated is None:
         joints = tuple(joint.name for joint in mechanism.movable_joints if joint.actuated)
     else:
-        joints = (actuated,) if isinstance(actuated, str) else tuple(actuated)
+        joints = as_names(actuated, "actuated")
     return _motor_inputs(mechanism, joints)
 
 
 def contact_inputs(state: State, contacts: Sequence[ContactLike]) -> Inputs:
     """One column for every direction of the contacts."""
+    if not isinstance(contacts, Iterable):
+        raise InputError(f"The contacts are {shown(contacts)}; {A_CONTACT} in a list.")
     placed = tuple(map(as_contact, contacts))
     if all(contact.axes == "link" for contact in placed):
         return _link_contacts(state.mechanism, placed)
@@ -198,21 +202,7 @@ def as_contact(contact: ContactLike) -> Contact:
         return contact
     if isinstance(contact, str):
         return _point_force(contact)
-    raise InputError(f"A contact is {contact!r}; give the name of a link or frame, or a fgd.Contact(link, point, ...).")
-
-
-def find_place(mechanism: Mechanism, name: str) -> tuple[str, Floats]:
-    """The link of a link's or frame's name, and the pose of the place in it, shape (4, 4)."""
-    if name in mechanism.link_by_name:
-        return name, np.eye(4)
-    for frame in mechanism.frames:
-        if frame.name == name:
-            return frame.link, frame.placement
-    allowed = [*mechanism.link_names, *(frame.name for frame in mechanism.frames)]
-    raise InputError(
-        f"A contact is on {name!r}, which is no link or frame of mechanism {mechanism.name!r}. Links and "
-        f"frames: {', '.join(allowed)}."
-    )
+    raise InputError(f"A contact is {shown(contact)}; {A_CONTACT}.")
 
 
 @lru_cache(maxsize=1024)
@@ -221,7 +211,7 @@ def _point_force(name: str) -> Contact:
 
 
 def _directions(value: Any, size: int, where: str) -> Floats:
-    rows = np.atleast_2d(_numbers(value, f"The directions of {where}"))
+    rows = np.atleast_2d(real_numbers(value, f"The directions of {where}", InputError))
     if rows.ndim != 2 or rows.shape[1] != size or not len(rows):
         raise InputError(f"The directions of {where} have shape {np.shape(value)}; give rows of {size} numbers each.")
     if not np.isfinite(rows).all():
@@ -229,19 +219,3 @@ def _directions(value: Any, size: int, where: str) -> Floats:
     if not rows.any(axis=1).all():
         raise InputError(f"The directions of {where} hold a zero row: {rows.tolist()}; remove it.")
     return rows
-
-
-def _finite(value: Any, shape: tuple[int, ...], what: str) -> Floats:
-    array = _numbers(value, what)
-    if array.shape != shape:
-        raise InputError(f"{what} has shape {array.shape}; it must be {shape}.")
-    if not np.isfinite(array).all():
-        raise InputError(f"{what} is not finite: {array.tolist()}.")
-    return array
-
-
-def _numbers(value: Any, what: str) -> Floats:
-    try:
-        return np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} is {value!r}; it must be numbers.") from None

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, State, evaluate_state
 from factorgraph_dyn.errors import ClosureError, FactorGraphDynError, InputError, NearSingularWarning
-from factorgraph_dyn.model import Mechanism, closure
+from factorgraph_dyn.model import Mechanism, check_mechanism, closure
 from factorgraph_dyn.solve import inputs, loop_singularity
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.planar import plane_normal
@@ -113,6 +113,7 @@ def diagnose(
         a: Known accelerations of a hybrid problem to look at, as for ``hybrid_dynamics``.
         tau: Its known torques.
     """
+    check_mechanism(mechanism)
     speeds = np.zeros(mechanism.nv) if v is None else mechanism.check_v(v)
     state = check_state(mechanism, q, speeds)
     found = closure.constraints(mechanism, state.q)

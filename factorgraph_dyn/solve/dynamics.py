@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph, evaluate_state
 from factorgraph_dyn.errors import SingularSystemError
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.closure import check_closed
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
 from factorgraph_dyn.solve import inputs, scaling, singularity
@@ -137,6 +137,7 @@ def hybrid_dynamics(
 
 def check_state(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> State:
     """The mechanism at a state whose shapes, values and closure have been checked."""
+    check_mechanism(mechanism)
     q_checked, v_checked = mechanism.check_q(q), mechanism.check_v(v)
     if mechanism.is_closed_kind:
         check_closed(mechanism, q_checked, v_checked)

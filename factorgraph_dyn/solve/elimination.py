@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import gtsam
 import numpy as np
 
-from factorgraph_dyn.equations import Factor, LinearGraph, Variable
+from factorgraph_dyn.checks import check_kind
+from factorgraph_dyn.equations import Factor, LinearGraph, Variable, check_graph
 from factorgraph_dyn.errors import OrderingError, SingularSystemError
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.solve.mould import moulded
@@ -110,6 +111,7 @@ class BayesNet:
 
 def to_gtsam(graph: LinearGraph) -> gtsam.GaussianFactorGraph:
     """The graph as GTSAM factors; key i is ``graph.variables[i]``."""
+    check_graph(graph)
     keys = {variable: index for index, variable in enumerate(graph.variables)}
     converted = gtsam.GaussianFactorGraph()
     for factor in graph.factors:
@@ -146,6 +148,8 @@ def eliminate(graph: LinearGraph, ordering: Ordering, watch: Watch | None = None
     Raises:
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
     """
+    check_graph(graph)
+    check_kind(ordering, Ordering, "The ordering", "an Ordering, such as fgd.choose_ordering(mechanism, graph, 'aba')")
     holding: list[list[_Held]] = [[] for _ in graph.variables]
     keys = {variable: index for index, variable in enumerate(graph.variables)}
     for factor in graph.factors:
@@ -190,7 +194,7 @@ def _hold(factor: gtsam.GaussianFactor, holding: list[list[_Held]]) -> None:
 
 def check_method(method: str) -> None:
     """Raise an OrderingError unless there is such an elimination method."""
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise OrderingError(f"There is no elimination method {method!r}. Methods: {', '.join(METHODS)}.")
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.equations import State, evaluate_state
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.kinematics import link_poses
 
 
 def energy(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[float, float]:
     """Kinetic and potential energy at a state, J; the potential of gravity is zero at the world's origin."""
-    return energy_at(evaluate_state(mechanism.tree, mechanism.check_q(q), mechanism.check_v(v)))
+    return energy_at(evaluate_state(check_mechanism(mechanism).tree, mechanism.check_q(q), mechanism.check_v(v)))
 
 
 def energy_at(state: State) -> tuple[float, float]:

@@ -7,56 +7,43 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.checks import check_array, check_entries, check_finite, check_mapping
 from factorgraph_dyn.equations import Known
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.spatial import Floats, real_array
+from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.spatial import Floats
 
 Partial = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
 
 def check_wrenches(mechanism: Mechanism, wrenches: Mapping[str, npt.ArrayLike] | None) -> dict[str, Floats]:
     """External wrenches as arrays by link name."""
-    if wrenches is not None and not isinstance(wrenches, Mapping):
-        raise InputError(
-            f"external_wrenches is {wrenches!r}; give wrenches by link name, such as {{'forearm': [0, 0, 0, 1, 0, 0]}}."
-        )
+    if wrenches is None:
+        return {}
+    check_mapping(wrenches, "external_wrenches", "wrenches by link name, such as {'forearm': [0, 0, 0, 1, 0, 0]}")
     checked = {}
-    for link, value in (wrenches or {}).items():
+    for link, value in wrenches.items():
         mechanism.check_link(link)
-        wrench = as_floats(value, f"The external wrench on link {link!r}", (6,))
-        if not np.isfinite(wrench).all():
-            raise InputError(f"The external wrench on link {link!r} is not finite: {wrench.tolist()}.")
-        checked[link] = wrench
+        checked[link] = check_finite(value, (6,), f"The external wrench on link {link!r}")
     return checked
-
-
-def as_floats(value: npt.ArrayLike, what: str, shape: tuple[int, ...]) -> Floats:
-    """A float array of one shape, or an InputError."""
-    try:
-        array = real_array(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} is {value!r}; it must be real numbers of shape {shape}.") from None
-    if array.shape != shape:
-        raise InputError(f"{what} has shape {array.shape}; it must be {shape}.")
-    return array
 
 
 def forward_known(mechanism: Mechanism, tau: npt.ArrayLike) -> Known:
     """All torques known, no acceleration."""
-    nv = mechanism.nv
+    nv = check_mechanism(mechanism).nv
     return Known(np.full(nv, np.nan), mechanism.check_v(tau, "tau"), np.zeros(nv, dtype=bool), np.ones(nv, dtype=bool))
 
 
 def inverse_known(mechanism: Mechanism, a: npt.ArrayLike, actuated: Iterable[str] | None) -> Known:
     """All accelerations known; the torques of joints without a motor are zero."""
-    nv = mechanism.nv
+    nv = check_mechanism(mechanism).nv
     sought = mechanism.torque_entries(actuated)
     return Known(mechanism.check_v(a, "a"), np.zeros(nv), np.ones(nv, dtype=bool), ~sought)
 
 
 def hybrid_known(mechanism: Mechanism, a: Partial, tau: Partial) -> Known:
     """What is given of a and tau; in a tree exactly one of the two for every freedom."""
+    check_mechanism(mechanism)
     a_values = _partial(mechanism, a, "a")
     tau_values = _partial(mechanism, tau, "tau")
     a_mask, tau_mask = ~np.isnan(a_values), ~np.isnan(tau_values)
@@ -75,15 +62,12 @@ def hybrid_known(mechanism: Mechanism, a: Partial, tau: Partial) -> Known:
 def _partial(mechanism: Mechanism, given: Partial, what: str) -> Floats:
     """An array of shape (nv,) with nan where nothing is given."""
     if not isinstance(given, Mapping):
-        values = as_floats(given, what, (mechanism.nv,))
+        values = check_array(given, (mechanism.nv,), what)
     else:
         values = np.full(mechanism.nv, np.nan)
         for name, value in given.items():
             entries = mechanism.v_slice(name)
-            size = entries.stop - entries.start
-            scalar = size == 1 and np.ndim(value) == 0
-            label = f"{what} of joint {name!r}"
-            values[entries] = as_floats(value, label, () if scalar else (size,))
+            values[entries] = check_entries(value, entries.stop - entries.start, f"{what} of joint {name!r}")
     if np.isinf(values).any():
         names = [n for n in mechanism.joint_names if np.isinf(values[mechanism.v_slices[n]]).any()]
         raise InputError(f"{what} is infinite at joints {', '.join(names)}; give finite numbers or nan.")

@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.checks import check_finite
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.errors import InputError, SingularSystemError, check_name
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.kinematics import link_jacobian, link_poses
 from factorgraph_dyn.solve.articulated import articulated_bodies
 from factorgraph_dyn.solve.carpentier import three_pass_inverse
@@ -79,7 +80,7 @@ class InputDynamics:
 
     def acceleration(self, u: npt.ArrayLike) -> Floats:
         """The joint accelerations that inputs cause, shape (nv,)."""
-        return self.free + self.matrix @ np.asarray(u, dtype=np.float64)
+        return self.free + self.matrix @ check_finite(u, (len(self.names),), "The inputs u")
 
 
 def iwim(
@@ -102,7 +103,7 @@ def iwim(
     Raises:
         FactorGraphDynError: Bad input, no input at all, or a joint that moves no inertia.
     """
-    v = np.zeros(mechanism.nv)
+    v = np.zeros(check_mechanism(mechanism).nv)
     return input_dynamics(mechanism, q, v, actuated=actuated, contacts=contacts, method=method).matrix
 
 
@@ -137,8 +138,8 @@ def input_dynamics(
     motors, forces = motor_inputs(mechanism, actuated), contact_inputs(state, contacts)
     if not motors.size + forces.size:
         raise InputError(
-            f"No inputs: mechanism {mechanism.name!r} has no actuated joint here and no contact is given. Name "
-            f"joints by actuated=[...] ({', '.join(mechanism.joint_names)}), or give contacts=[...]."
+            f"No inputs: mechanism {mechanism.name!r} has no actuated joint here and no contact is given. "
+            + _offer(mechanism)
         )
     places = contact_inputs(state, tasks)
     parts = [motors, forces, places]
@@ -162,6 +163,13 @@ def input_dynamics(
     )
 
 
+def _offer(mechanism: Mechanism) -> str:
+    """What a caller without inputs can do."""
+    if not mechanism.nv:
+        return "It has no movable joint, so nothing can accelerate it."
+    return f"Name joints by actuated=[...] ({', '.join(mechanism.joint_names)}), or give contacts=[...]."
+
+
 def input_matrix(
     mechanism: Mechanism,
     q: npt.ArrayLike,
@@ -170,7 +178,7 @@ def input_matrix(
     contacts: Sequence[ContactLike] = (),
 ) -> Floats:
     """The input matrix B of motors and contacts, tau = B u, shape (nv, inputs)."""
-    state = check_state(mechanism, q, np.zeros(mechanism.nv))
+    state = check_state(mechanism, q, np.zeros(check_mechanism(mechanism).nv))
     return joint_forces(state, join_inputs([motor_inputs(mechanism, actuated), contact_inputs(state, contacts)]))
 
 

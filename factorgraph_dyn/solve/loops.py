@@ -17,8 +17,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from factorgraph_dyn.checks import check_choice
 from factorgraph_dyn.equations import Factor, Known, LinearGraph, State, Variable
-from factorgraph_dyn.errors import InputError, ResidualError, SingularSystemError
+from factorgraph_dyn.errors import ResidualError, SingularSystemError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import OrderingLike, choose_ordering
 from factorgraph_dyn.solve import limits, loop_singularity
@@ -59,10 +60,7 @@ class LoopOptions:
     check_unique: bool = True
 
     def __post_init__(self) -> None:
-        if self.internal_wrenches not in INTERNAL_WRENCHES:
-            raise InputError(
-                f"internal_wrenches is {self.internal_wrenches!r}; it must be one of {', '.join(INTERNAL_WRENCHES)}."
-            )
+        check_choice(self.internal_wrenches, INTERNAL_WRENCHES, "internal_wrenches")
 
 
 def solve_closed(

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, LinearGraph, State, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.errors import InputError, check_name
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import crba, rnea
 from factorgraph_dyn.solve.articulated import articulated_bodies
@@ -85,7 +85,7 @@ def bias(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Floats:
 
     M a + h = tau.
     """
-    state = evaluate_state(mechanism.tree, mechanism.check_q(q), mechanism.check_v(v))
+    state = evaluate_state(check_mechanism(mechanism).tree, mechanism.check_q(q), mechanism.check_v(v))
     net = eliminate_keeping(state, "a", Ordering("rnea", tuple(rnea(state.mechanism))))
     return _joint_rows(state, "tau", net.respond({}, offset=True))[:, 0]
 
@@ -127,7 +127,7 @@ def _nothing_known(state: State) -> LinearGraph:
 
 
 def _at_rest(mechanism: Mechanism, q: npt.ArrayLike) -> State:
-    return evaluate_state(mechanism.tree, mechanism.check_q(q), np.zeros(mechanism.nv))
+    return evaluate_state(check_mechanism(mechanism).tree, mechanism.check_q(q), np.zeros(mechanism.nv))
 
 
 def _unit_columns(state: State, kind: str) -> dict[Variable, Floats]:

@@ -14,10 +14,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.checks import check_finite
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.solve.inputs import as_floats
 from factorgraph_dyn.spatial import Floats
 
 PerJoint = float | Mapping[str, npt.ArrayLike]
@@ -136,9 +136,7 @@ def _pull(variable: Variable, weight: npt.ArrayLike, target: npt.ArrayLike) -> F
 
 def _spread(value: npt.ArrayLike, variable: Variable, what: str) -> Floats:
     shape = () if np.ndim(value) == 0 else (variable.size,)
-    array = as_floats(value, f"The {what} of {variable}", shape)
-    if not np.isfinite(array).all():
-        raise InputError(f"The {what} of {variable} is not finite: {array.tolist()}.")
+    array = check_finite(value, shape, f"The {what} of {variable}")
     return np.broadcast_to(array, (variable.size,)).astype(np.float64)
 
 

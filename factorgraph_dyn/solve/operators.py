@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.equations import evaluate_state
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.solve.articulated import ArticulatedBodies, ArticulatedJoint, articulated_bodies
 from factorgraph_dyn.solve.operator_algebra import BlockOperator, Identity, Operator, Resolvent
 from factorgraph_dyn.spatial import Floats, bracket
@@ -46,7 +46,7 @@ def spatial_operators(mechanism: Mechanism, q: npt.ArrayLike) -> SpatialOperator
     Raises:
         SingularSystemError: Some joint moves nothing that has inertia.
     """
-    state = evaluate_state(mechanism.tree, mechanism.check_q(q), np.zeros(mechanism.nv))
+    state = evaluate_state(check_mechanism(mechanism).tree, mechanism.check_q(q), np.zeros(mechanism.nv))
     return SpatialOperators(articulated_bodies(state))
 
 

@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn import spatial
+from factorgraph_dyn.checks import as_names
 from factorgraph_dyn.equations import State, evaluate_state
 from factorgraph_dyn.errors import ClosureError, SingularSystemError
-from factorgraph_dyn.model import Mechanism, closure
+from factorgraph_dyn.model import Mechanism, check_mechanism, closure
 from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix
 from factorgraph_dyn.spatial import Floats
 
@@ -101,7 +102,7 @@ class Constraints:
             ClosureError: They contradict a closure, or leave freedoms.
         """
         mechanism = self.mechanism
-        wanted, names = mechanism.check_v(a, "a"), tuple(given)
+        wanted, names = mechanism.check_v(a, "a"), as_names(given, "given")
         fixed = np.zeros(mechanism.nv, dtype=bool)
         for name in names:
             fixed[mechanism.v_slice(name)] = True
@@ -159,6 +160,7 @@ def constraints(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Con
         q: Coordinates, rad and m, shape (nq,).
         v: Velocities, rad/s and m/s, shape (nv,).
     """
+    check_mechanism(mechanism)
     q_checked, v_checked = mechanism.check_q(q), mechanism.check_v(v)
     state = evaluate_state(mechanism, q_checked, v_checked)
     return constraints_at(state)

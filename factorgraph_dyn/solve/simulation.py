@@ -19,9 +19,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.checks import check_choice, check_count, check_number, shown
 from factorgraph_dyn.equations import evaluate_state
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
-from factorgraph_dyn.model import Mechanism, closure
+from factorgraph_dyn.model import Mechanism, check_mechanism, closure
 from factorgraph_dyn.model.kinematics import integrate
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve import inputs
@@ -114,6 +115,7 @@ def simulate(
         FactorGraphDynError: Bad input, or a motion that runs into a singular configuration or diverges.
     """
     steps = _check_steps(duration, step, method, record_every)
+    check_mechanism(mechanism)
     q, v = mechanism.check_q(q0), mechanism.check_v(v0)
     check_state(mechanism, q, v)
     push = _torque_function(mechanism, torque)
@@ -214,12 +216,10 @@ def _normal(mechanism: Mechanism, q: Floats) -> Floats:
 
 def _check_steps(duration: float, step: float, method: str, record_every: int) -> int:
     for what, value in (("duration", duration), ("step", step)):
-        if not (np.isfinite(value) and value > 0):
+        if check_number(value, f"The {what} in s") <= 0:
             raise InputError(f"The {what} is {value} s; it must be positive.")
-    if method not in METHODS:
-        raise InputError(f"There is no method {method!r}. Methods: {', '.join(METHODS)}.")
-    if record_every < 1:
-        raise InputError(f"record_every is {record_every}; it must be at least 1.")
+    check_choice(method, METHODS, "The method")
+    check_count(record_every, "record_every")
     if duration / step > MOST_STEPS:
         raise InputError(
             f"{duration:g} s in steps of {step:g} s are {duration / step:.1e} steps; at most {MOST_STEPS:.0e} are "
@@ -238,9 +238,12 @@ def _torque_function(mechanism: Mechanism, torque: Torque) -> Callable[[float, F
 def _acceleration_function(mechanism: Mechanism, engine: str | Accelerate, ordering: OrderingLike) -> Accelerate:
     if callable(engine):
         return engine
-    if engine == "graph":
+    if isinstance(engine, str) and engine == "graph":
         return graph_accelerations(mechanism, ordering)
-    raise InputError(f"There is no engine {engine!r}. Engines: graph, or a function of (q, v, tau).")
+    raise InputError(
+        f"The engine is {shown(engine)}; it must be 'graph', a kernel fgd.compile(mechanism, 'forward'), or another "
+        "function of (q, v, tau)."
+    )
 
 
 def _record(

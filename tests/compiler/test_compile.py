@@ -194,7 +194,7 @@ def test_massless_tip_is_refused_or_nan():
 
 def test_words_that_are_not_known():
     mechanism = fgd.robots.rrr()
-    with pytest.raises(fgd.InputError, match="Problems: forward, inverse"):
+    with pytest.raises(fgd.InputError, match="one of: forward, inverse"):
         compile(mechanism, "backward")
     with pytest.raises(fgd.InputError, match="There is no output 'F"):
         compile(mechanism, "forward", outputs=["F[nowhere]"])

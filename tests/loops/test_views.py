@@ -130,7 +130,7 @@ def test_simulation_refuses_nonsense():
         ({"step": 0.0}, "step is 0"),
         ({"duration": -1.0}, "duration is -1"),
         ({"method": "euler"}, "rk4, semi_implicit"),
-        ({"engine": "magic"}, "no engine 'magic'"),
+        ({"engine": "magic"}, "engine is 'magic'"),
         ({"record_every": 0}, "record_every"),
         ({"torque": [1.0, 2.0]}, "shape"),
     ):

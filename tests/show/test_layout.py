@@ -84,7 +84,7 @@ def test_known_accelerations_belong_to_hybrid_problems():
     assert {str(variable) for variable in subject.graph.known} >= {"a[joint1]", "tau[joint2]", "tau[joint3]"}
     with pytest.raises(InputError, match="hybrid"):
         make_subject(fgd.robots.rrr(), "forward", ["joint1"])
-    with pytest.raises(InputError, match="Problems: forward, inverse, hybrid"):
+    with pytest.raises(InputError, match="one of: forward, inverse, hybrid"):
         make_subject(fgd.robots.rrr(), "backward")
 
 

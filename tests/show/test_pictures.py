@@ -86,7 +86,7 @@ def test_own_orderings_are_drawn():
 
 def test_bad_words_are_refused(tmp_path):
     arm = fgd.robots.rrr()
-    with pytest.raises(InputError, match="Pictures: graph, dag, matrix, tree, steps, bars"):
+    with pytest.raises(InputError, match="one of: graph, dag, matrix, tree, steps, bars"):
         fgd.draw(arm, "portrait")
     with pytest.raises(InputError, match=r"\.svg, \.png, \.pdf"):
         fgd.draw(arm, "graph", tmp_path / "graph.gif")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from factorgraph_dyn import spatial
-from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.checks import check_count
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link
 from factorgraph_dyn.model.robots.bodies import QUARTER_TURN_X, rod, translation
@@ -28,8 +28,7 @@ def rrr() -> Mechanism:
 
 def pendulum(n: int = 1) -> Mechanism:
     """A chain of n rods of 1 m and 1 kg that hang from the base and swing about y."""
-    if n < 1:
-        raise InputError(f"A pendulum of {n} links was asked for; it needs at least 1.")
+    n = check_count(n, "The number n of a pendulum's links")
     links = [Link("base"), *(rod(f"link{i}", 1.0, (0, 0, 0), (0, 0, -1), 0.05) for i in range(1, n + 1))]
     joints = [
         Joint(

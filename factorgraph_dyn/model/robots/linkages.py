@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from factorgraph_dyn import spatial
-from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.checks import check_count
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link, Loop
 from factorgraph_dyn.model.robots.bodies import rod, translation
@@ -45,8 +45,7 @@ def five_bar(actuated: int = 2) -> Mechanism:
         actuated: Number of motors, 1 to 5: left and right shoulder, left and right elbow, tip. With
             five the tip is a joint of the tree, and its far end is tied to the right arm.
     """
-    if actuated not in range(1, 6):
-        raise InputError(f"A five-bar with {actuated} motors was asked for; it can have 1 to 5.")
+    actuated = check_count(actuated, "The number of a five-bar's motors", most=5)
     order = ("left_shoulder", "right_shoulder", "left_elbow", "right_elbow", "tip")
     motors = order[:actuated]
     links, joints = [Link("base")], []
@@ -75,8 +74,7 @@ def five_bar(actuated: int = 2) -> Mechanism:
 
 def four_bar_chain(n: int = 3) -> Mechanism:
     """n four-bars in a row, each hanging from the one before: n loops, n freedoms, a motor in each."""
-    if n < 1:
-        raise InputError(f"A chain of {n} four-bars was asked for; it needs at least 1.")
+    n = check_count(n, "The number n of four-bars")
     links, joints, loops = [Link("base")], [], []
     above = "base"
     for i in range(1, n + 1):

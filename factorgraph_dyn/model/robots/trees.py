@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from factorgraph_dyn import spatial
+from factorgraph_dyn.checks import as_names, check_count, check_number, random_generator
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model.joint_kinds import KINDS
 from factorgraph_dyn.model.mechanism import Mechanism
@@ -24,14 +25,17 @@ def random_tree(
         branching: Mean number of children of a link that has any: 1 gives a chain, 2 a binary tree.
         kinds: Joint kinds to draw from; ``("all",)`` for every kind.
     """
-    if n < 1:
-        raise InputError(f"A random tree of {n} joints was asked for; it needs at least 1.")
-    if branching < 1:
+    n = check_count(n, "The number n of a random tree's joints")
+    if check_number(branching, "branching") < 1:
         raise InputError(f"branching is {branching}; it must be at least 1 (a chain).")
-    chosen = tuple(KINDS) if tuple(kinds) == ("all",) else tuple(kinds)
+    chosen = as_names(kinds, "kinds")
+    if not chosen:
+        raise InputError(f"kinds is empty; name joint kinds to draw from, of: all, {', '.join(KINDS)}.")
+    if chosen == ("all",):
+        chosen = tuple(KINDS)
     for kind in chosen:
         check_name(kind, KINDS, "joint kind", "the kinds a random tree may have", InputError)
-    rng = np.random.default_rng(seed)
+    rng = random_generator(seed, "seed")
     links, joints = [Link("base")], []
     for i in range(1, n + 1):
         links.append(_random_body(f"link{i}", rng))

@@ -1,0 +1,160 @@
+"""Whatever a public function is given, it answers, or refuses with the package's own error."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+
+RRR = fgd.robots.rrr()
+FOUR_BAR = fgd.robots.four_bar()
+Q, V, TAU = np.array([0.3, -0.4, 0.5]), np.array([0.1, 0.2, -0.3]), np.array([1.0, 2.0, 3.0])
+KNOWN = fgd.Known(np.full(3, np.nan), TAU, np.zeros(3, dtype=bool), np.ones(3, dtype=bool))
+STATE = fgd.evaluate_state(RRR, Q, V)
+GRAPH = fgd.dynamics_graph(STATE, KNOWN)
+ORDERING = fgd.choose_ordering(RRR, GRAPH, "aba")
+KERNEL = fgd.compile(RRR, "forward")
+Q4, V4 = FOUR_BAR.random_state(0)
+CLOSED = fgd.constraints(FOUR_BAR, Q4, V4)
+MODEL = '<robot name="r"><link name="a"/></robot>'
+MJCF = '<mujoco><worldbody><body name="b"><joint name="j"/><geom size="1"/></body></worldbody></mujoco>'
+
+STATE_WORDS = {"mechanism": RRR, "q": Q, "v": V}
+# A call of everything public that answers; what is missing in __all__ is a type of results or errors.
+CALLS: Mapping[str, Mapping[str, Any]] = {
+    "Contact": {"link": "link3"},
+    "Coupling": {"name": "gear", "joint": "a", "source": "b"},
+    "Frame": {"name": "tool", "link": "hand"},
+    "Joint": {"name": "elbow", "kind": "revolute", "parent": "a", "child": "b"},
+    "Link": {"name": "arm"},
+    "Loop": {"name": "pin", "kind": "revolute", "predecessor": "a", "successor": "b"},
+    "Mechanism": {"name": "arm", "links": RRR.links, "joints": RRR.joints},
+    "bias": STATE_WORDS,
+    "choose_ordering": {"mechanism": RRR, "graph": GRAPH, "ordering": "aba"},
+    "compare_orderings": {"mechanism": RRR, "orderings": ["aba"], "repeats": 1, "kernels": False},
+    "compile": {"mechanism": RRR},
+    "constraints": STATE_WORDS,
+    "diagnose": {"mechanism": RRR, "q": Q},
+    "draw": {"mechanism": RRR},
+    "dynamics_graph": {"state": STATE, "known": KNOWN},
+    "eliminate": {"graph": GRAPH, "ordering": ORDERING},
+    "eliminate_structure": {"graph": GRAPH, "order": GRAPH.variables},
+    "energy": STATE_WORDS,
+    "evaluate_state": STATE_WORDS,
+    "forward_dynamics": {**STATE_WORDS, "tau": TAU},
+    "hybrid_dynamics": {**STATE_WORDS, "a": {"joint1": 1.0}, "tau": {"joint2": 0.0, "joint3": 0.0}},
+    "input_dynamics": STATE_WORDS,
+    "input_matrix": {"mechanism": RRR, "q": Q},
+    "inverse_dynamics": {**STATE_WORDS, "a": TAU},
+    "inverse_mass_matrix": {"mechanism": RRR, "q": Q},
+    "iwim": {"mechanism": RRR, "q": Q},
+    "load": {"path": "model.urdf"},
+    "load_actuation": {"path": "model.xml", "mechanism": RRR},
+    "loads": {"text": MODEL},
+    "log_determinant": {"mechanism": RRR, "q": Q},
+    "mass_matrix": {"mechanism": RRR, "q": Q},
+    "ordering_cost": {"mechanism": RRR},
+    "search_orderings": {"mechanism": RRR, "rounds": 1, "lanes": 1, "budget": 0.01, "save": False, "progress": False},
+    "simulate": {"mechanism": RRR, "q0": Q, "v0": V, "duration": 0.2, "step": 0.1},
+    "spatial_operators": {"mechanism": RRR, "q": Q},
+    "to_gtsam": {"graph": GRAPH},
+    "velocity_graph": {"state": STATE},
+    "write_report": {"mechanism": RRR, "path": "page.html", "orderings": ["aba"], "kernels": False},
+}
+BUILDERS = {
+    "five_bar": {},
+    "four_bar_chain": {"n": 1},
+    "pendulum": {},
+    "random_tree": {"n": 2, "seed": 0},
+}
+METHODS: Mapping[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
+    "kernel.check": (lambda q: KERNEL.check(q, V, TAU), {"q": Q}),
+    "kernel.call": (
+        lambda q, out, threads: KERNEL(q, V, TAU, out=out, threads=threads),
+        {"q": Q, "out": None, "threads": 1},
+    ),
+    "kernel.to_c": (KERNEL.to_c, {"path": "kernel.c"}),
+    "random_state": (RRR.random_state, {}),
+    "check_q": (RRR.check_q, {"q": Q}),
+    "torque_entries": (RRR.torque_entries, {}),
+    "close": (FOUR_BAR.close, {"q": Q4}),
+    "complete_velocity": (FOUR_BAR.complete_velocity, {"q": Q4, "v": V4, "given": ["crank_joint"]}),
+    "closure_error": (FOUR_BAR.closure_error, {"q": Q4}),
+    "v_slice": (RRR.v_slice, {"joint_name": "joint1"}),
+    "save": (RRR.save, {"path": "arm.json"}),
+    "subset": (RRR.subset, {"tips": ["link2"]}),
+    "lock": (RRR.lock, {"joints": ["joint1"]}),
+    "change_base": (RRR.change_base, {"link": "link1"}),
+    "add_payload": (RRR.add_payload, {"link": "link1", "mass": 1.0}),
+    "add_frame": (RRR.add_frame, {"name": "tool", "link": "link3"}),
+    "rename": (RRR.rename, {"names": {"link1": "arm"}}),
+    "multipliers": (CLOSED.multipliers, {"tau": np.zeros(3)}),
+    "accelerations_by_qr": (CLOSED.accelerations_by_qr, {"tau": np.zeros(3)}),
+    "accelerations_by_schur": (CLOSED.accelerations_by_schur, {"tau": np.zeros(3)}),
+    "complete_acceleration": (CLOSED.complete_acceleration, {"a": np.zeros(3), "given": ["crank_joint"]}),
+    "acceleration": (fgd.input_dynamics(RRR, Q, V).acceleration, {"u": TAU}),
+    "variable": (GRAPH.variable, {"name": "a[joint1]"}),
+}
+CHECKED: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
+    **{name: (getattr(fgd, name), words) for name, words in CALLS.items()},
+    **{f"robots.{name}": (getattr(fgd.robots, name), words) for name, words in BUILDERS.items()},
+    **METHODS,
+}
+STRANGE = (
+    None, "x", "", 3, -1, 0, 1.5, np.nan, True, [None], ["x"], {"x": 1}, b"x", {}, np.full(3, np.nan),
+    np.zeros(3, dtype=complex), np.zeros((2, 2)), np.array(["a", "b", "c"]), lambda: None, object(), [object()],
+)  # fmt: skip
+UNCHECKED = ("executor", "watch", "torque", "engine")  # functions of the caller's, whose own errors are his
+RESULTS = {
+    "Constraints", "Diagnosis", "Factor", "InputDynamics", "Kernel", "Known", "LinearGraph", "MinimumTorque",
+    "MinimumWrench", "Ordering", "OrderingCost", "SearchResult", "SoftFactors", "Solution", "SpatialOperators",
+    "Trajectory", "Variable",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_with_models(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("model.urdf").write_text(MODEL)
+    Path("model.xml").write_text(MJCF)
+
+
+def takes_arguments(name: str, room: Any) -> bool:
+    thing = getattr(room, name)
+    refused = inspect.isclass(thing) and issubclass(thing, Exception)
+    return callable(thing) and not refused and bool(inspect.signature(thing).parameters)
+
+
+def test_everything_public_is_tried():
+    assert {name for name in fgd.__all__ if takes_arguments(name, fgd)} == set(CALLS) | RESULTS
+    assert {name for name in fgd.robots.__all__ if takes_arguments(name, fgd.robots)} == set(BUILDERS)
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_strange_arguments_are_answered_or_refused(name):
+    call, words = CHECKED[name]
+    call(**words)
+    for parameter, declared in inspect.signature(call).parameters.items():
+        if parameter in UNCHECKED or declared.annotation in ("bool", "bool | None"):
+            continue
+        for value in STRANGE[-2:] if name == "search_orderings" else STRANGE:  # what it takes costs seconds
+            try:
+                call(**{**words, parameter: value})
+            except fgd.FactorGraphDynError:
+                continue
+            except Exception as error:
+                pytest.fail(f"{name}({parameter}={value!r}): {type(error).__name__}: {error}")
+
+
+@pytest.mark.parametrize("name", [name for name, (_, words) in CHECKED.items() if "mechanism" in words])
+@pytest.mark.parametrize("value", [None, "x", 3, object(), fgd.Mechanism], ids=lambda value: type(value).__name__)
+def test_what_is_no_mechanism_is_told_how_to_get_one(name, value):
+    call, words = CHECKED[name]
+    with pytest.raises(fgd.InputError, match=r"it must be a Mechanism, .*fgd\.load"):
+        call(**{**words, "mechanism": value})
