@@ -13,7 +13,7 @@ parameters. For each variable, pivots are chosen among its columns and the rows 
 where a row's scale is its largest entry after columns have been brought to common units (the system is
 equilibrated first, Ruiz 2001), so that neither kilograms nor millimetres sway the choice.
 
-Among the pairs of quality 0.02 or more, entries that keep their sign in all states come first, of
+Among the pairs of quality 0.1 or more, entries that keep their sign in all states come first, of
 these 1 and -1, then the row whose last unknown is eliminated soonest, then the fewest operations
 (Markowitz 1957). A pivot that depends on the state is guarded at run time. A column that
 no row can determine becomes a parameter itself; an output may not depend on it. A row left without
@@ -37,7 +37,7 @@ from factorgraph_dyn.errors import CompileError
 UNIT = -1
 """The column that stands for the number 1."""
 
-GOOD_QUALITY = 0.02
+GOOD_QUALITY = 0.1
 LEAST_QUALITY = 1e-5
 _DIVISION = 10  # operations that a division weighs
 _ROUNDS = 6  # of equilibration

@@ -31,7 +31,7 @@ ZERO, ONE = 0, 1
 
 _CANCELLED = 4e-15  # a sum of constants this small beside its terms is zero
 _SAME_DIGITS = 14  # significant digits in which two constants have to agree to be one
-_SAMPLES = 24
+_SAMPLES = 32
 
 Samples = np.ndarray[tuple[int], np.dtype[np.float64]]
 

@@ -65,10 +65,12 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
+from factorgraph_dyn.model.closure import far_closed_state
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
+from factorgraph_dyn.spatial import Floats
 
-_SAMPLES = 24
-_SPECIAL = 4  # of the samples, those at configurations that look singular
+_SAMPLES = 32
+_SPECIAL = 8  # of the samples, those at configurations that look singular
 
 
 @dataclass(frozen=True)
@@ -282,19 +284,22 @@ def tidied(mechanism: Mechanism) -> Mechanism:
 def sample_states(mechanism: Mechanism, count: int, special: int) -> dict[str, Any]:
     """Values of q and v at sampled states, by argument name, shapes (size, count).
 
-    The first ones are at the neutral configuration and at quarter turns from it, where pivots that are
-    fine elsewhere vanish; the rest are random. All are closed where there are loops.
+    The first ones are special: at the neutral configuration and at quarter turns from it, where pivots that are
+    fine elsewhere vanish; with loops they are of any assembly mode, where values that are zero in the usual mode
+    are not. The rest are random. All are closed where there are loops.
     """
     rng = np.random.default_rng(0)
-    states = [mechanism.random_state(rng) for _ in range(count)]
-    if not mechanism.is_closed_kind:
-        neutral = mechanism.neutral()
-        for k in range(special):
-            q = neutral.copy()
-            for joint in mechanism.movable_joints:
-                if joint.nq == joint.nv:
-                    part = mechanism.q_slices[joint.name]
-                    q[part] += k % 2 * rng.integers(-1, 2, joint.nq) * np.pi / 2
-            states[k] = (q, states[k][1])
+    draw = far_closed_state if mechanism.is_closed_kind else _quarter_turned
+    states = [draw(mechanism, rng) for _ in range(special)]
+    states += [mechanism.random_state(rng) for _ in range(count - special)]
     q_values, v_values = (np.array(column).T for column in zip(*states, strict=True))
     return {"q": q_values, "v": v_values}
+
+
+def _quarter_turned(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """A state whose coordinates are the neutral ones or a quarter turn from them."""
+    q = mechanism.neutral()
+    for joint in mechanism.movable_joints:
+        if joint.nq == joint.nv:
+            q[mechanism.q_slices[joint.name]] += rng.integers(-1, 2, joint.nq) * np.pi / 2
+    return q, rng.normal(size=mechanism.nv)

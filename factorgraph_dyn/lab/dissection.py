@@ -3,7 +3,8 @@
 Takes a mechanism; gives an ordering whose clique tree has about log2(n) levels. The joint that halves what
 hangs together is eliminated last, the halves before it in the same way, so that both can be done at once
 (Featherstone's divide-and-conquer algorithm, 1999, is such an ordering). A joint stands for the variables
-of its child: link acceleration, wrench, joint acceleration, torque. What loops and couplings add comes last.
+of its child: link acceleration, wrench, joint acceleration, torque. The freedoms of loop joints come first,
+their wrenches and the forces of couplings last.
 
 The work runs once a mechanism: n log n.
 """
@@ -14,15 +15,15 @@ from collections import defaultdict
 
 from factorgraph_dyn.equations import LinearGraph
 from factorgraph_dyn.model import Joint, Mechanism
-from factorgraph_dyn.ordering.classical import loop_variables
+from factorgraph_dyn.ordering.classical import loop_forces, loop_freedoms
 
 
 def dissection(mechanism: Mechanism, graph: LinearGraph) -> tuple[str, ...]:
     """The ordering by nested dissection; variables the graph does not have are passed over."""
-    names: list[str] = []
+    names = [*loop_freedoms(mechanism)]
     for joint in _halves_first(mechanism):
         names += [f"tau[{joint.name}]", f"A[{joint.child}]", f"F[{joint.name}]", f"a[{joint.name}]"]
-    names += loop_variables(mechanism)
+    names += loop_forces(mechanism)
     return tuple(name for name in names if name in graph.by_name)
 
 

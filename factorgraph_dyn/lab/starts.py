@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from factorgraph_dyn.equations import LinearGraph
 from factorgraph_dyn.model import Joint, Mechanism
-from factorgraph_dyn.ordering.classical import loop_variables
+from factorgraph_dyn.ordering.classical import loop_forces, loop_freedoms
 
 FOLDED = ("FAa", "AFa", "aFA")  # kinds of an outer joint's variables, in the order of their elimination
 CUTS = 8  # places where the outer joints begin, at most
@@ -23,12 +23,12 @@ def mixed_orderings(mechanism: Mechanism, graph: LinearGraph) -> Iterator[tuple[
     for cut in sorted({round(k * count / CUTS) for k in range(CUTS + 1)}):
         inner, outer = outward[:cut], outward[cut:]
         for kinds in FOLDED:
-            names = [f"tau[{joint.name}]" for joint in outward]
+            names = [*loop_freedoms(mechanism), *(f"tau[{joint.name}]" for joint in outward)]
             names += [_name(kind, joint) for joint in reversed(outer) for kind in kinds]
             names += [_name("F", joint) for joint in inner]
             names += [_name("A", joint) for joint in inner]
             names += [_name("a", joint) for joint in reversed(inner)]
-            names += loop_variables(mechanism)
+            names += loop_forces(mechanism)
             yield tuple(name for name in names if name in graph.by_name)
 
 

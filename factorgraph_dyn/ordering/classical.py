@@ -1,7 +1,8 @@
 """The orderings that reproduce the classical algorithms, each one page that reads like it.
 
 Each takes a mechanism and gives names of variables; those that a problem does not have (because they
-are known) are passed over by ``choose_ordering``. What loops and couplings add comes last.
+are known) are passed over by ``choose_ordering``. The freedoms of loop joints come first, since each stands in
+its own loop's equation only; the wrenches of loops and the forces of couplings tie far links together and come last.
 
 Sources: Featherstone, Rigid Body Dynamics Algorithms (2008), chapters 5 to 7; Xie & Dellaert (2019).
 """
@@ -21,10 +22,11 @@ def rnea(mechanism: Mechanism) -> Iterator[str]:
     the base depend on the parent's.
     """
     outward = mechanism.topology.outward
+    yield from loop_freedoms(mechanism)
     yield from (f"tau[{joint.name}]" for joint in outward)
     yield from (f"F[{joint.name}]" for joint in outward)
     yield from (f"A[{joint.child}]" for joint in reversed(outward))
-    yield from loop_variables(mechanism)
+    yield from loop_forces(mechanism)
 
 
 def aba(mechanism: Mechanism) -> Iterator[str]:
@@ -33,26 +35,32 @@ def aba(mechanism: Mechanism) -> Iterator[str]:
     Wrench and acceleration of a link go first; what remains of its torque equation then has the
     articulated-body D = S^T I^A S as the coefficient of the joint acceleration.
     """
+    yield from loop_freedoms(mechanism)
     for joint in reversed(mechanism.topology.outward):
         yield f"tau[{joint.name}]"
         yield f"F[{joint.name}]"
         yield f"A[{joint.child}]"
         yield f"a[{joint.name}]"
-    yield from loop_variables(mechanism)
+    yield from loop_forces(mechanism)
 
 
 def crba(mechanism: Mechanism) -> Iterator[str]:
     """Composite bodies: all wrenches, all link accelerations; what is left is M a = tau - h."""
     inward = tuple(reversed(mechanism.topology.outward))
+    yield from loop_freedoms(mechanism)
     yield from (f"tau[{joint.name}]" for joint in inward)
     yield from (f"F[{joint.name}]" for joint in inward)
     yield from (f"A[{joint.child}]" for joint in inward)
     yield from (f"a[{joint.name}]" for joint in inward)
-    yield from loop_variables(mechanism)
+    yield from loop_forces(mechanism)
 
 
-def loop_variables(mechanism: Mechanism) -> Iterator[str]:
-    """The variables that loops and couplings add: freedoms, wrenches and forces."""
+def loop_freedoms(mechanism: Mechanism) -> Iterator[str]:
+    """The accelerations of loop joints."""
     yield from (f"a[{loop.name}]" for loop in mechanism.loops)
+
+
+def loop_forces(mechanism: Mechanism) -> Iterator[str]:
+    """The wrenches of loops and the forces of couplings."""
     yield from (f"F[{loop.name}]" for loop in mechanism.loops)
     yield from (f"lambda[{coupling.name}]" for coupling in mechanism.couplings)
