@@ -77,11 +77,12 @@ def simulate(
         "steps": len(trajectory.t) - 1,
         "time s": float(trajectory.t[-1]),
         "energy J": float(trajectory.energy[0]),
-        "energy drift": trajectory.energy_drift,
+        "energy drift" if trajectory.is_conservative else "energy change": trajectory.energy_drift,
         "closure error": float(trajectory.closure_error.max()),
         "largest speed": float(np.abs(trajectory.v).max(initial=0.0)),
     }
-    print_rows([row], format, f"Free motion of {mechanism.name}")
+    losses = "" if trajectory.is_conservative else ", which damping and friction slow down"
+    print_rows([row], format, f"Free motion of {mechanism.name}{losses}")
 
 
 def _start(mechanism: Mechanism, seed: int | None) -> tuple[Floats, Floats]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -33,6 +34,8 @@ from factorgraph_dyn.spatial import Floats
 
 Torque = Callable[[float, Floats, Floats], npt.ArrayLike] | npt.ArrayLike | None
 Accelerate = Callable[[Floats, Floats, Floats], Floats]
+Push = Callable[[float, Floats, Floats], Floats]
+Step = Callable[..., tuple[Floats, Floats]]
 Method = Literal["rk4", "semi_implicit"]
 MOST_STEPS = 1e8
 METHODS = ("rk4", "semi_implicit")
@@ -75,10 +78,15 @@ class Trajectory:
     def energy_drift(self) -> float:
         """The largest change of energy as a share of the swing: how far the kinetic energy ranges.
 
-        Without torques and losses it would be zero.
+        Where ``is_conservative``, it is the error of the integration.
         """
         swing = float(np.ptp(self.kinetic))
         return float(np.abs(self.energy - self.energy[0]).max()) / (swing or 1.0)
+
+    @property
+    def is_conservative(self) -> bool:
+        """Whether energy should stay what it is: neither damping nor friction nor torques act."""
+        return not (self.tau.any() or any(j.damping.any() or j.friction.any() for j in self.mechanism.joints))
 
 
 def simulate(
@@ -125,15 +133,15 @@ def simulate(
     for i in _shown(range(1, steps + 1), progress):
         t = i * step
         try:
-            q, v = advance(mechanism, accelerate, push, t - step, q, v, step)
-            q, v = _closed_again(mechanism, q, v)
+            q_next, v_next = advance(mechanism, accelerate, push, t - step, q, v, step)
+            if not (np.isfinite(q_next).all() and np.isfinite(v_next).all()):
+                raise InputError(f"q or v is no longer finite. Use a smaller step than {step:g} s, or smaller torques.")
+            q, v = _closed_again(mechanism, q_next, v_next)
         except FactorGraphDynError as error:
-            raise type(error)(f"The simulation stopped at t = {t:.6g} s: {error}", **error.details) from error
-        if not (np.isfinite(q).all() and np.isfinite(v).all()):
-            raise InputError(
-                f"The simulation diverged at t = {t:.6g} s: q or v is no longer finite. Use a smaller step "
-                f"than {step:g} s, or smaller torques."
-            )
+            engine_says = _Watched(mechanism, accelerate).reasons(advance, push, t - step, q, v, step)
+            raise type(error)(
+                f"The simulation stopped at t = {t:.6g} s: {error}{engine_says}", **error.details
+            ) from error
         if i % record_every == 0 or i == steps:
             records.append(_record(mechanism, t, q, v, push(t, q, v)))
     return Trajectory(mechanism, *(np.array(column) for column in zip(*records, strict=True)))
@@ -150,13 +158,35 @@ def graph_accelerations(mechanism: Mechanism, ordering: OrderingLike = "aba") ->
     return accelerate
 
 
+class _Watched:
+    """An engine that asks its own check, which kernels have, about the first state it has no answer for."""
+
+    def __init__(self, mechanism: Mechanism, accelerate: Accelerate) -> None:
+        self.mechanism, self.accelerate, self.found = mechanism, accelerate, ""
+
+    def __call__(self, q: Floats, v: Floats, tau: Floats) -> Floats:
+        a = self.accelerate(q, v, tau)
+        if not np.isfinite(a).all() and np.isfinite([*q, *v]).all() and not self.found:
+            # Inside a step loops are open by a little, which is not the reason.
+            at = _closed_again(self.mechanism, q, v)
+            self.found = " ".join(self.accelerate.check(*at, tau))  # type: ignore[attr-defined]
+        return a
+
+    def reasons(self, advance: Step, push: Push, t: float, q: Floats, v: Floats, step: float) -> str:
+        """What the engine's check says about a step that failed; nothing where it has none."""
+        if hasattr(self.accelerate, "check"):
+            with suppress(FactorGraphDynError):
+                advance(self.mechanism, self, push, t, q, v, step)
+        return f" The engine says: {self.found}" if self.found else ""
+
+
 # ---- steps
 
 
 def _rk4_step(
     mechanism: Mechanism,
     accelerate: Accelerate,
-    push: Callable[[float, Floats, Floats], Floats],
+    push: Push,
     t: float,
     q: Floats,
     v: Floats,
@@ -177,7 +207,7 @@ def _rk4_step(
 def _semi_implicit_step(
     mechanism: Mechanism,
     accelerate: Accelerate,
-    push: Callable[[float, Floats, Floats], Floats],
+    push: Push,
     t: float,
     q: Floats,
     v: Floats,
@@ -228,7 +258,7 @@ def _check_steps(duration: float, step: float, method: str, record_every: int) -
     return max(1, round(duration / step))
 
 
-def _torque_function(mechanism: Mechanism, torque: Torque) -> Callable[[float, Floats, Floats], Floats]:
+def _torque_function(mechanism: Mechanism, torque: Torque) -> Push:
     if callable(torque):
         return lambda t, q, v: mechanism.check_v(torque(t, q, v), "The torque function's tau")
     constant = np.zeros(mechanism.nv) if torque is None else mechanism.check_v(torque, "torque")

@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn import Joint, Link, Loop, Mechanism
+from factorgraph_dyn.model.robots.bodies import rod, translation
 from tests.loops.mechanisms import random_planar, random_spatial
 from tests.loops.oracle import relative
 
@@ -142,6 +145,36 @@ def test_simulation_refuses_nonsense():
         fgd.simulate(pendulum, [0.1], [0.0], lambda t, q, v: [np.nan])
 
 
+def parallelogram() -> Mechanism:
+    """Two cranks of one length and a coupler between them: singular where all lie in one line."""
+    axis, up, right = (0, -1, 0), translation(0, 0, 0.5), translation(1, 0, 0)
+    links = [rod(name, 1.0, (0, 0, 0), (0, 0, 0.5), 0.02) for name in ("left", "top", "right")]
+    joints = [
+        Joint("crank", "revolute", "base", "left", axis=axis),
+        Joint("top_pin", "revolute", "left", "top", up, axis, actuated=False),
+        Joint("follower", "revolute", "base", "right", right, axis, actuated=False),
+    ]
+    pin = Loop("pin", "revolute", "right", "top", up, right, axis)
+    return Mechanism("parallelogram", (Link("base"), *links), joints, (pin,))
+
+
+@pytest.mark.parametrize("torque", [None, lambda t, q, v: -v])
+def test_a_kernel_without_an_answer_says_why(torque):
+    mechanism = parallelogram()
+    flat = mechanism.close(np.array([0.5, -0.5, 0.5]) * np.pi)
+    with pytest.raises(
+        fgd.InputError, match=r"stopped at t = 0\.01 s.*The engine says: The pivot of .* has to be more"
+    ):
+        fgd.simulate(mechanism, flat, np.zeros(3), torque, 0.1, 0.01, engine=fgd.compile(mechanism))
+
+
+def test_losses_are_no_drift():
+    damped = replace(fgd.robots.pendulum(), joints=[replace(fgd.robots.pendulum().joints[0], damping=0.1)])
+    assert not fgd.simulate(damped, [0.1], [0.0], None, 0.01, 1e-3).is_conservative
+    assert not fgd.simulate(fgd.robots.pendulum(), [0.1], [0.0], [1.0], 0.01, 1e-3).is_conservative
+    assert fgd.simulate(fgd.robots.pendulum(), [0.1], [0.0], None, 0.01, 1e-3).is_conservative
+
+
 def test_commands(tmp_path):
     def run(*words):
         done = subprocess.run([sys.executable, "-m", "factorgraph_dyn", *words], capture_output=True, text=True)
@@ -155,6 +188,12 @@ def test_commands(tmp_path):
     assert code == 0
     assert picture.stat().st_size > 1000
     assert json.loads(out)[0]["closure error"] < CLOSED
+    assert json.loads(out)[0]["energy drift"] < 1e-9
+    damped = tmp_path / "damped.json"
+    replace(fgd.robots.rrr(), joints=[replace(j, damping=0.1) for j in fgd.robots.rrr().joints]).save(damped)
+    code, out, _ = run("simulate", str(damped), "--duration", "0.02")
+    assert "energy change" in out
+    assert "damping and friction" in out
     code, _, err = run("diagnose", "five_bar", "--actuated", "nobody")
     assert code == 2
     assert "left_shoulder" in err
