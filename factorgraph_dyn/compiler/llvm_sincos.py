@@ -2,12 +2,12 @@
 
 Takes a vector width; gives IR text of ``@sincos_batch(workspace, table of slots, count, results)``.
 
-    k = round(x 2/pi),   r = x - k pi/2 in three steps (Cody & Waite 1980),   z = r^2
+    k = round(x 2/pi),   r = x - k pi/2 in steps (Cody & Waite 1980),   z = r^2
     sin r = r + r z P(z),   cos r = 1 - z/2 + z^2 Q(z),   then swap and negate by k mod 4
 
-P and Q are degree 5, interpolated at Chebyshev points of 0 <= z <= (pi/4)^2. pi/2 is held to 149 bits
-or more and the products k pi/2 are exact, so the result is within 2 ulp for |x| up to 2^30 (2.5 and
-2^20 without fused multiply-add). Beyond, x 2/pi mod 4 is an integer product with the right window of 2/pi's bits
+P and Q are degree 5, interpolated at Chebyshev points of 0 <= z <= (pi/4)^2. pi/2 is held to 138 bits
+or more and the products k pi/2 are exact, so the result is within 2 ulp for |x| up to 2^30 (2^20 without fused
+multiply-add). Beyond, x 2/pi mod 4 is an integer product with the right window of 2/pi's bits
 (Payne & Hanek 1983), lane by lane. Infinite angles give nan.
 
 The work runs once a kernel; the functions need no mathematics library.
@@ -61,16 +61,15 @@ def _half_pi() -> Fraction:
 
 
 @cache
-def half_pi_parts(count: int, bits: int = 53) -> tuple[float, ...]:
-    """Floats that sum to pi/2, all but the last cut to so many bits."""
+def half_pi_parts(*places: int, floats: int = 1) -> tuple[float, ...]:
+    """Numbers that sum to pi/2: one cut at each of these binary places, then the rest as so many full floats."""
     rest, parts = _half_pi(), []
-    for k in range(count):
-        part = float(rest)
-        if k < count - 1 and bits < 53:
-            fraction, exponent = math.frexp(part)
-            part = math.ldexp(math.floor(math.ldexp(fraction, bits)), exponent - bits)
-        parts.append(part)
-        rest -= Fraction(part)
+    for place in places:
+        parts.append(math.floor(rest * 2**place) / 2**place)
+        rest -= Fraction(parts[-1])
+    for _ in range(floats):
+        parts.append(float(rest))
+        rest -= Fraction(parts[-1])
     return tuple(parts)
 
 
@@ -93,7 +92,7 @@ def sincos_functions(width: int, *, fma: bool) -> str:
 
 def _reduce_far() -> str:
     """@reduce_far(x, *r, *k): one angle of any size."""
-    high, low, _ = half_pi_parts(3)
+    high, low = half_pi_parts(floats=2)
     return f"""
 @two_over_pi = private unnamed_addr constant [{_WORDS} x i64] [{_two_over_pi_words()}]
 
@@ -234,19 +233,15 @@ def _batch(width: int, fma: bool, far: float) -> str:
             value = multiply_add(f"%{name}{degree}", value, "%z", splat(coefficients[degree]))
         return value
 
-    # Without fused multiply-add the products k * part have to be exact: 21 bits times 32 at most.
-    parts = half_pi_parts(3) if fma else half_pi_parts(4, 32)
+    # Without fused multiply-add the products k * part have to be exact (k has up to 20 bits), and so has
+    # x - k (the first two parts), which is below 1 and a multiple of 2^-53.
+    parts = half_pi_parts(floats=3) if fma else half_pi_parts(32, 53, 85)
     multiply_add("%shifted", "%x", splat(float(1 / _half_pi())), splat(_ROUND))
     lines.append(f"  %k = fsub {vector} %shifted, {splat(_ROUND)}")
     lines.append(f"  %k_bits = bitcast {vector} %shifted to {integers}")
     near = "%x"
-    for step, part in enumerate(parts[:3] if fma else parts[:2]):
+    for step, part in enumerate(parts):
         near = multiply_add(f"%near{step}", "%k", splat(-part), near)
-    if not fma:  # the two small parts first, so that the sum is rounded as rarely as with it
-        lines.append(f"  %small = fmul {vector} %k, {splat(-parts[3])}")
-        small = multiply_add("%rest", "%k", splat(-parts[2]), "%small")
-        lines.append(f"  %near2 = fadd {vector} {near}, {small}")
-        near = "%near2"
     head = "\n".join(lines)
     lines.clear()
     lines.append(f"  %z = fmul {vector} %r, %r")

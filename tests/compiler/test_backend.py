@@ -10,7 +10,6 @@ from tests.compiler.backend import gufunc_of, random_program, widths
 
 AGREEMENT = 1e-11
 TWO_ULP = 2.0
-WITHOUT_FMA = 2.5
 
 
 def interpreted(built, x):
@@ -101,8 +100,7 @@ has_long_double = np.finfo(np.longdouble).nmant > 60
 
 
 @pytest.mark.skipif(not has_long_double, reason="needs a reference of more than 53 bits")
-def test_sine_and_cosine_are_within_two_ulp(sincos, request):
-    allowed = WITHOUT_FMA if "no fma" in request.node.callspec.id else TWO_ULP
+def test_sine_and_cosine_are_within_two_ulp(sincos):
     rng = np.random.default_rng(0)
     quarters = np.arange(-6400, 6400) * (np.pi / 2)
     points = [
@@ -119,7 +117,7 @@ def test_sine_and_cosine_are_within_two_ulp(sincos, request):
     ]
     for x in points:
         x = np.asarray(x)
-        assert ulp_error(sincos(x[:, None]), x) <= allowed
+        assert ulp_error(sincos(x[:, None]), x) <= TWO_ULP
 
 
 def test_sine_and_cosine_of_what_is_no_angle(sincos):
