@@ -4,21 +4,40 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from factorgraph_dyn import __version__
 from factorgraph_dyn.errors import FactorGraphDynError
 
 COMMAND_GROUPS = ("dynamics", "models", "loops", "rhs", "show", "lab", "compiler")
 
 app = typer.Typer(
     name="fgdyn",
-    help="Rigid-body dynamics as factor graphs: every elimination ordering is an algorithm.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def print_version(asked: bool) -> None:
+    """Print the version and end, if that is asked for."""
+    if asked:
+        print(f"fgdyn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=print_version)
+    ] = False,
+) -> None:
+    """Rigid-body dynamics as factor graphs: every elimination ordering is an algorithm."""
+
+
 for group in COMMAND_GROUPS:
     importlib.import_module(f"factorgraph_dyn.commands.{group}").register(app)
 

@@ -25,6 +25,10 @@ def test_robots_lists_every_built_in():
     assert {row["robot"] for row in rows} == set(fgd.robots.BUILT_IN)
 
 
+def test_version():
+    assert run("--version").stdout.split() == ["fgdyn", fgd.__version__]
+
+
 @pytest.mark.parametrize("problem", ["forward", "inverse", "hybrid"])
 def test_compare(problem):
     text = run("compare", "rrr", "--problem", problem, "--orderings", "rnea,aba,colamd", "--format", "csv").stdout
@@ -68,7 +72,11 @@ def test_solve(tmp_path, problem, given):
     [
         (["compare", "nobody"], "no robot or file 'nobody'. Built-in robots: rrr"),
         (["compare", "rrr", "--orderings", "abba"], "no ordering 'abba'"),
-        (["compare", "rrr:4"], "only sized robots"),
+        (["compare", "rrr:4"], "only pendulum, five_bar, four_bar_chain take ':N'"),
+        (["compare", "pendulum:1.5"], "a whole number"),
+        (["draw", "rrr", "-o", "arm.svg", "--ordering", "abba"], "no ordering 'abba'"),
+        (["simulate", "rrr", "--plot", "arm.xyz"], ".svg, .png, .pdf"),
+        (["bench", "rrr", "--plot", "arm.svg"], "bench papers --plot"),
         (["solve", "rrr", "--state", "missing.json"], "cannot be read"),
     ],
 )

@@ -20,14 +20,15 @@ PACKAGE = ROOT / "factorgraph_dyn"
 MAY_IMPORT = {
     "errors": set(),
     "spatial": set(),
+    "folders": set(),
     "checks": {"errors", "spatial"},
     "model": {"errors", "spatial", "checks"},
     "equations": {"errors", "spatial", "checks", "model"},
-    "ordering": {"errors", "spatial", "checks", "model", "equations"},
-    "solve": {"errors", "spatial", "checks", "model", "equations", "ordering"},
-    "compiler": {"errors", "spatial", "checks", "model", "equations", "ordering"},
-    "lab": {"errors", "spatial", "checks", "model", "equations", "ordering", "solve", "compiler"},
-    "show": {"errors", "spatial", "checks", "model", "equations", "ordering", "solve", "compiler", "lab"},
+    "ordering": {"errors", "spatial", "checks", "folders", "model", "equations"},
+    "solve": {"errors", "spatial", "checks", "folders", "model", "equations", "ordering"},
+    "compiler": {"errors", "spatial", "checks", "folders", "model", "equations", "ordering"},
+    "lab": {"errors", "spatial", "checks", "folders", "model", "equations", "ordering", "solve", "compiler"},
+    "show": {"errors", "spatial", "checks", "folders", "model", "equations", "ordering", "solve", "compiler", "lab"},
 }
 
 

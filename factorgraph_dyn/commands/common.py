@@ -15,9 +15,13 @@ from factorgraph_dyn.show.tables import Format
 Problem = Literal["forward", "inverse", "hybrid"]
 
 RobotArgument = Annotated[
-    str, typer.Argument(metavar="ROBOT", help="A built-in name (see 'fgdyn robots') or a model file.")
+    str,
+    typer.Argument(
+        metavar="ROBOT", help="A built-in name (see 'fgdyn robots'), such as puma560 or pendulum:5, or a model file."
+    ),
 ]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the rows.")]
+ProblemOption = Annotated[Problem, typer.Option("--problem", help="Which quantities are known.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the random state.")]
 KnownOption = Annotated[
     str, typer.Option("--known", help="For hybrid: comma-separated joints whose acceleration is given.")
@@ -36,8 +40,11 @@ def find_robot(name: str) -> Mechanism:
         build = robots.BUILT_IN[kind]
         if not size:
             return build()
-        if not inspect.signature(build).parameters or not size.isdigit():
-            raise InputError(f"Robot {name!r}: only sized robots take ':N', such as pendulum:5.")
+        sized = [other for other, builder in robots.BUILT_IN.items() if inspect.signature(builder).parameters]
+        if kind not in sized or not size.isdigit():
+            raise InputError(
+                f"There is no robot {name!r}: only {', '.join(sized)} take ':N', a whole number, such as pendulum:5."
+            )
         return build(int(size))  # type: ignore[call-arg]
     if Path(name).exists() or kind == "robot_descriptions":
         from factorgraph_dyn.model.load import load

@@ -72,6 +72,8 @@ def bench(
 
         papers(plot=plot, format=format)
         return
+    if plot is not None:
+        raise InputError("--plot draws the papers' chains: fgdyn bench papers --plot FILE.")
     mechanism = find_robot(robot)
     orderings = None if ordering is None else {"forward": ordering, "inverse": ordering}
     print_rows(benchmark_kernels(mechanism, orderings), format, f"{mechanism.name}, one core of {machine_name()}")

@@ -8,15 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from factorgraph_dyn.commands.common import FormatOption, Problem, RobotArgument, SeedOption, find_robot
+from factorgraph_dyn.commands.common import FormatOption, ProblemOption, RobotArgument, SeedOption, find_robot
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.lab.compare import compare_orderings
 from factorgraph_dyn.model import Mechanism, robots
 from factorgraph_dyn.ordering import ORDERING_NAMES
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.solve import Solution, forward_dynamics, hybrid_dynamics, inverse_dynamics
-
-ProblemOption = Annotated[Problem, typer.Option("--problem", help="Which quantities are known.")]
 
 # What a state file must hold for each problem, besides q and v.
 GIVEN = {"forward": ("tau",), "inverse": ("a",), "hybrid": ("a", "tau")}
@@ -71,13 +69,16 @@ def solve(
     robot: RobotArgument,
     state: Annotated[Path, typer.Option("--state", help="JSON file with q, v and what is given.")],
     problem: ProblemOption = "forward",
-    ordering: Annotated[str | None, typer.Option(help="Name of an ordering.")] = None,
+    ordering: Annotated[
+        str | None, typer.Option(help="Name of an ordering; by default aba, rnea (inverse) or colamd (hybrid).")
+    ] = None,
     format: FormatOption = "table",
 ) -> None:
     """Solve a dynamics problem for a state read from a JSON file.
 
     The file holds q, v and, by problem: tau (forward), a (inverse), or a and tau with null where
     unknown, or as objects by joint name (hybrid); and optionally external_wrenches by link name.
+    For rrr: {"q": \\[0, 0, 0], "v": \\[0, 0, 0], "tau": \\[1, 2, 3]}
     """
     mechanism = find_robot(robot)
     solution = _solve(mechanism, problem, _read_state(state, problem), ordering)

@@ -8,9 +8,11 @@ from typing import Annotated, Literal
 import numpy as np
 import typer
 
-from factorgraph_dyn.commands.common import FormatOption, RobotArgument, find_robot
+from factorgraph_dyn.commands.common import FormatOption, RobotArgument, find_robot, split_names
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.show.canvas import check_drawable
 from factorgraph_dyn.show.tables import print_rows
+from factorgraph_dyn.show.trajectory_plot import plot_trajectory
 from factorgraph_dyn.solve import diagnose as diagnose_mechanism
 from factorgraph_dyn.solve import simulate as simulate_mechanism
 from factorgraph_dyn.solve.simulation import Method
@@ -36,15 +38,15 @@ def diagnose(
     """Mobility, redundant constraints, over- and under-actuation, and what is not unique."""
     mechanism = find_robot(robot)
     q, _ = _start(mechanism, seed)
-    names = None if actuated is None else [name.strip() for name in actuated.split(",")]
+    names = None if actuated is None else split_names(actuated)
     found = diagnose_mechanism(mechanism, q, actuated=names)
     print_rows(found.rows(), format, f"Diagnosis of {mechanism.name}")
 
 
 def simulate(
     robot: RobotArgument,
-    duration: Annotated[float, typer.Option(help="s")] = 1.0,
-    step: Annotated[float, typer.Option(help="s")] = 1e-3,
+    duration: Annotated[float, typer.Option(help="Seconds to simulate.")] = 1.0,
+    step: Annotated[float, typer.Option(help="Seconds of a time step.")] = 1e-3,
     method: Annotated[Method, typer.Option(help="How to integrate.")] = "rk4",
     engine: Annotated[
         Literal["graph", "kernel"], typer.Option(help="Eliminate at every step, or compile first.")
@@ -57,9 +59,7 @@ def simulate(
     mechanism = find_robot(robot)
     q, v = _start(mechanism, seed)
     if plot is not None:
-        from factorgraph_dyn.show.trajectory_plot import check_plotting
-
-        check_plotting()  # before the work, not after it
+        check_drawable(plot)  # before the work, not after it
     if engine == "kernel":
         from factorgraph_dyn.compiler import compile
 
@@ -68,8 +68,6 @@ def simulate(
     else:
         trajectory = simulate_mechanism(mechanism, q, v, None, duration, step, method=method)
     if plot is not None:
-        from factorgraph_dyn.show.trajectory_plot import plot_trajectory
-
         plot_trajectory(trajectory, plot)
     row = {
         "robot": mechanism.name,

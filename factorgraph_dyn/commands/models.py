@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ import typer
 
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.lab.engines import Agreement, compare_with_engine, engine_of, open_tree
+from factorgraph_dyn.lab.engines import Agreement, HandedEngine, compare_with_engine, engine_of
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.load import format_of
 from factorgraph_dyn.model.write_urdf import to_urdf
@@ -55,8 +54,7 @@ def check(
     """Compare a robot's dynamics with Pinocchio or MuJoCo; exit with 1 where they differ.
 
     MuJoCo reads MJCF files itself and Pinocchio URDF files without loops; anything else is handed to Pinocchio
-    as URDF.
-    Loops and couplings are left out on both sides: the tree is compared.
+    joint by joint. Loops and couplings are left out on both sides: the tree is compared.
     """
     mechanism = find_robot(robot)
     if mechanism.nv == 0:
@@ -69,14 +67,14 @@ def check(
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A model file.")],
+    robot: RobotArgument,
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write: .json or .urdf.")],
     floating_base: Annotated[bool, typer.Option("--floating-base", help="Free the base.")] = False,
     merge_fixed: Annotated[bool, typer.Option("--merge-fixed", help="Merge links on fixed joints.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
 ) -> None:
-    """Write a model file as the package's own format (.json, holds everything) or as URDF (.urdf)."""
-    mechanism = find_robot(str(source))
+    """Write a robot in the package's own format (.json, holds everything) or as URDF (.urdf)."""
+    mechanism = find_robot(robot)
     if floating_base:
         mechanism = mechanism.float_base()
     if merge_fixed:
@@ -91,7 +89,7 @@ def convert(
         else:
             raise InputError(f"The format of {str(target)!r} is not known; the name must end in .json or .urdf.")
     except OSError as error:
-        raise InputError(f"The file {str(target)!r} cannot be written: {error}.") from None
+        raise InputError(f"The file {str(target)!r} cannot be written: {error.strerror}.") from None
     print(f"{target}: {len(mechanism.links)} links, nv {mechanism.nv}, {len(mechanism.loops)} loops")
 
 
@@ -140,11 +138,8 @@ def constraint_rows(mechanism: Mechanism) -> list[dict[str, Any]]:
 
 
 def _agreement(mechanism: Mechanism, path: Path, states: int, seed: int) -> Agreement:
-    """The agreement with the engine that reads the file, or that is given the tree as URDF."""
+    """The agreement with the engine that reads the file, or that is handed the tree."""
     kind = format_of(path) if path.is_file() else "built in"
-    if kind == "MJCF" or (kind == "URDF" and not mechanism.loops):
-        return compare_with_engine(mechanism, engine_of(mechanism, path), states=states, seed=seed)
-    with tempfile.TemporaryDirectory() as folder:
-        written = Path(folder) / "tree.urdf"
-        written.write_text(to_urdf(open_tree(mechanism)), encoding="utf-8")
-        return compare_with_engine(mechanism, engine_of(mechanism, written), states=states, seed=seed)
+    reads = kind == "MJCF" or (kind == "URDF" and not mechanism.loops)
+    engine = engine_of(mechanism, path) if reads else HandedEngine.build(mechanism)
+    return compare_with_engine(mechanism, engine, states=states, seed=seed)

@@ -11,6 +11,7 @@ import typer
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot, split_names
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.lab import papers as measured
+from factorgraph_dyn.show.canvas import check_drawable, new_figure, save_figure
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.solve import Contact, input_dynamics
 
@@ -63,7 +64,7 @@ def papers(
 ) -> None:
     """Measure the tables of the papers and print them beside the published figures."""
     if plot is not None:
-        _matplotlib()  # missing, it should be missed before minutes of measuring
+        check_drawable(plot)  # before minutes of measuring
     tables = {
         "M^-1 B (Kroeg, Gattringer & Mueller)": measured.input_matrix_tables(rounds),
         "M^-1 B over chain length": measured.chain_sweep(rounds=max(1, rounds // 3)),
@@ -100,20 +101,9 @@ def _numbers(text: str, what: str, separator: str) -> list[float]:
         raise InputError(f"{what} is {text!r}; give numbers separated by {separator!r}.") from None
 
 
-def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise InputError("Plots need matplotlib: pip install 'factorgraph_dyn[plot]'.") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
-
-
 def _draw_sweep(rows: list[dict[str, Any]], path: Path) -> None:
-    pyplot = _matplotlib()
-    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.6), sharex=True, layout="constrained")
+    figure = new_figure(9.0, 3.6, layout="constrained")
+    axes = figure.subplots(1, 2, sharex=True)
     for axis, inputs in zip(axes, ("one input", "all inputs"), strict=True):
         for method, style in (("columns", "o-"), ("iim", "s--"), ("eufm", "^:"), ("O(n)", "-")):
             times = [row[f"{method}, {inputs} (ms)"] for row in rows]
@@ -121,9 +111,4 @@ def _draw_sweep(rows: list[dict[str, Any]], path: Path) -> None:
         axis.set(title=f"chain, {inputs}", xlabel="links", ylabel="time (ms)", yscale="log")
         axis.grid(alpha=0.3)
     axes[0].legend()
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"The plot cannot be written to {str(path)!r}: {error}.") from None
-    finally:
-        pyplot.close(figure)
+    save_figure(figure, path)

@@ -7,12 +7,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from factorgraph_dyn.commands.common import KnownOption, Problem, RobotArgument, find_robot, split_names
+from factorgraph_dyn.commands.common import KnownOption, ProblemOption, RobotArgument, find_robot, split_names
 from factorgraph_dyn.ordering import ORDERING_NAMES
 
 Picture = Literal["graph", "dag", "matrix", "tree", "steps", "bars"]
-
-ProblemOption = Annotated[Problem, typer.Option("--problem", help="Which quantities are known.")]
 
 
 def register(app: typer.Typer) -> None:

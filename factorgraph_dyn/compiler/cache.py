@@ -17,11 +17,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from factorgraph_dyn.folders import user_folder
 
 ENVIRONMENT_VARIABLE = "FACTORGRAPH_DYN_CACHE"
 FORMAT = 1
@@ -47,15 +48,7 @@ def folder() -> Path | None:
     chosen = os.environ.get(ENVIRONMENT_VARIABLE)
     if chosen is not None:
         return None if chosen.strip().lower() in ("", "off", "0", "none") else Path(chosen)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA")
-        root = Path(base) if base else Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        root = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME")
-        root = Path(base) if base else Path.home() / ".cache"
-    return root / "factorgraph_dyn"
+    return user_folder("cache")
 
 
 def key(*parts: bytes) -> str:

@@ -1,6 +1,7 @@
 """Pinocchio and MuJoCo read the same file, and answer in this package's coordinates.
 
-Each engine reads the file with its own reader and gives the mass matrix M and the forces h of
+Each engine reads the file with its own reader, or is handed the mechanism joint by joint, and gives the mass
+matrix M and the forces h of
 
     M(q) a + h(q, v) = tau
 
@@ -17,7 +18,7 @@ MuJoCo's free joint has velocities v_theirs = X v_ours with X = diag(R; 1), so t
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -46,11 +47,6 @@ class Engine(Protocol):
         """h at q, v, shape (nv,)."""
 
 
-def open_tree(mechanism: Mechanism) -> Mechanism:
-    """The mechanism without its loops and couplings."""
-    return replace(mechanism, loops=(), couplings=())
-
-
 def engine_of(mechanism: Mechanism, path: Path) -> Engine:
     """The engine that fits a model file: Pinocchio for URDF, MuJoCo for MJCF.
 
@@ -58,7 +54,7 @@ def engine_of(mechanism: Mechanism, path: Path) -> Engine:
         InputError: The engine is not installed, cannot read the file or reads other joints from it.
     """
     load = MujocoEngine.load if format_of(path) == "MJCF" else PinocchioEngine.load
-    return load(open_tree(mechanism), path)
+    return load(mechanism.tree, path)
 
 
 @dataclass
@@ -122,6 +118,33 @@ class PinocchioEngine:
                 values = np.array([*values[:-1], np.cos(values[-1]), np.sin(values[-1])])
             theirs[model.idx_q : model.idx_q + model.nq] = values
         return theirs
+
+
+@dataclass
+class HandedEngine:
+    """A mechanism that is handed to Pinocchio joint by joint, without a file."""
+
+    name: str
+    mechanism: Mechanism
+    peer: Any
+
+    @classmethod
+    def build(cls, mechanism: Mechanism) -> HandedEngine:
+        """Hand over the mechanism's tree."""
+        pin = _import("pinocchio")
+        from factorgraph_dyn.lab.pinocchio_peer import pinocchio_oracle
+
+        return cls(f"pinocchio {pin.__version__}", mechanism.tree, pinocchio_oracle(mechanism.tree))
+
+    def mass_matrix(self, q: Floats) -> Floats:
+        """M at q, shape (nv, nv)."""
+        M: Floats = self.peer.mass_matrix(q)
+        return M
+
+    def forces(self, q: Floats, v: Floats) -> Floats:
+        """h at q, v, shape (nv,)."""
+        h: Floats = self.peer.inverse_dynamics(q, v, np.zeros(self.mechanism.nv))
+        return h + _joint_forces(self.mechanism, q, v)
 
 
 @dataclass
@@ -257,7 +280,7 @@ def compare_with_engine(mechanism: Mechanism, engine: Engine, *, states: int = 2
     Where the engine's M is singular to working precision, or not positive definite because the file's
     inertias are not, forward dynamics and M^-1 are left out or measured against the largest entry.
     """
-    tree = open_tree(mechanism)
+    tree = mechanism.tree
     rng = np.random.default_rng(seed)
     rows = [_compare_at_state(tree, engine, rng) for _ in range(states)]
     worst = [float(np.nanmax(c)) if not np.isnan(c).all() else np.nan for c in zip(*rows, strict=True)]

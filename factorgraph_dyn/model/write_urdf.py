@@ -32,7 +32,10 @@ def to_urdf(mechanism: Mechanism) -> str:
             "format (.json) instead."
         )
     if odd := [joint.name for joint in mechanism.joints if joint.kind not in KINDS]:
-        raise ModelError(f"Joints {', '.join(odd)} have kinds that URDF does not know; it knows {', '.join(KINDS)}.")
+        raise ModelError(
+            f"Joints {', '.join(odd)} have kinds that URDF does not know; it knows {', '.join(KINDS)}. Save the "
+            "mechanism in the package's own format (.json) instead, or lock these joints."
+        )
     lines = ['<?xml version="1.0"?>', f"<robot name={quoteattr(mechanism.name)}>"]
     for joint in mechanism.movable_joints:
         lost = [key for key in ("armature", "stiffness") if np.any(getattr(joint, key))]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from factorgraph_dyn.errors import InputError, OrderingError
+from factorgraph_dyn.folders import user_folder
 from factorgraph_dyn.ordering.halves import joined
 
 FORMAT = "factorgraph_dyn ordering"
@@ -99,7 +99,7 @@ def read(path: Path) -> SavedOrdering:
             f"{str(path)!r} is not a results file: its JSON is broken ({error}). Search again, or name another file."
         ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise OrderingError(f"{str(path)!r} is not a results file of search_orderings.")
+        raise OrderingError(f"{str(path)!r} is not a results file of search_orderings; name another file.")
     if content.get("version") != VERSION:
         raise OrderingError(
             f"The results file {str(path)!r} has version {content.get('version')!r}; this package reads "
@@ -135,17 +135,7 @@ def check_mechanism(saved: SavedOrdering, fingerprint: str, mechanism: str, path
 def folder() -> Path:
     """Where the best orderings of this user are kept."""
     chosen = os.environ.get(ENVIRONMENT_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA")
-        root = Path(base) if base else Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        root = Path.home() / "Library" / "Application Support"
-    else:
-        base = os.environ.get("XDG_DATA_HOME")
-        root = Path(base) if base else Path.home() / ".local" / "share"
-    return root / "factorgraph_dyn" / "orderings"
+    return Path(chosen) if chosen else user_folder("data") / "orderings"
 
 
 def best_path(fingerprint: str, variables: Iterable[str]) -> Path:

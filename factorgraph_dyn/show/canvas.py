@@ -31,8 +31,8 @@ MEANING = {
 }  # fmt: skip
 
 
-def new_figure(width: float, height: float) -> Any:
-    """An empty figure of a size in inches, drawn without any window.
+def new_figure(width: float, height: float, **options: Any) -> Any:
+    """An empty figure of a size in inches, with matplotlib's other options, drawn without any window.
 
     Raises:
         FactorGraphDynError: Matplotlib is not installed.
@@ -45,7 +45,7 @@ def new_figure(width: float, height: float) -> Any:
             "Pictures need matplotlib, which is not installed. Install it with: "
             "pip install 'factorgraph_dyn[plot]'. The interactive page (fgdyn report) works without it."
         ) from None
-    figure = Figure(figsize=(min(width, LARGEST_INCHES), min(height, LARGEST_INCHES)), facecolor="white")
+    figure = Figure(figsize=(min(width, LARGEST_INCHES), min(height, LARGEST_INCHES)), facecolor="white", **options)
     FigureCanvasAgg(figure)
     return figure
 
@@ -86,6 +86,12 @@ def check_ending(path: str | FilePath, allowed: tuple[str, ...] = ENDINGS) -> Fi
     if not file.parent.is_dir():
         raise InputError(f"The folder {str(file.parent)!r} does not exist; make it, or write elsewhere.")
     return file
+
+
+def check_drawable(path: str | FilePath) -> None:
+    """Raise an error unless a picture can be drawn and written to this path."""
+    check_ending(path)
+    new_figure(1.0, 1.0)
 
 
 def save_figure(figure: Any, path: str | FilePath) -> None:

@@ -79,12 +79,11 @@ def _figure(
     if what == "bars":
         return _bars(mechanism, problem, ordering)
     subject = make_subject(mechanism, problem, known_accelerations)
-    layout = make_layout(subject)
+    layout, chosen = make_layout(subject), subject.order(ordering)
     if what == "graph":
         from factorgraph_dyn.show.graph_picture import draw_graph
 
         return draw_graph(layout)
-    chosen = subject.order(ordering)
     if what == "dag":
         from factorgraph_dyn.show.graph_picture import draw_dag
 

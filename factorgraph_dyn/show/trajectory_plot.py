@@ -6,31 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.show.canvas import new_figure, save_figure
 from factorgraph_dyn.solve import Trajectory
 
 MOST_LABELS = 12  # more curves than this go unnamed
 
 
-def check_plotting() -> None:
-    """Raise an InputError unless matplotlib is installed."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise InputError(
-            "Plots need matplotlib, which is not installed. Run: pip install 'factorgraph_dyn[plot]'."
-        ) from None
-
-
 def plot_trajectory(trajectory: Trajectory, path: str | Path) -> None:
     """Draw a trajectory into a file; the name's ending tells the format (png, pdf, svg)."""
-    check_plotting()
-    from matplotlib.figure import Figure
-
     mechanism, t = trajectory.mechanism, trajectory.t
     with_torques = bool(trajectory.tau.any())
     panels = 3 + with_torques if mechanism.is_closed_kind else 2 + with_torques
-    figure = Figure(figsize=(7.0, 2.1 * panels), layout="constrained")
+    figure = new_figure(7.0, 2.1 * panels, layout="constrained")
     axes = list(np.atleast_1d(figure.subplots(panels, 1, sharex=True)))
     axis = axes.pop(0)
     for name in mechanism.joint_names:
@@ -59,7 +46,4 @@ def plot_trajectory(trajectory: Trajectory, path: str | Path) -> None:
         axes[0].set_ylabel("closure error")
         axis = axes[0]
     axis.set_xlabel("time (s)")
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"The plot cannot be written to {str(path)!r}: {error}.") from None
+    save_figure(figure, path)

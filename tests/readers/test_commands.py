@@ -1,6 +1,7 @@
 """fgdyn info, check and convert."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import typer
@@ -51,6 +52,20 @@ def test_check_agrees(run, robot, loopy):
     (row,) = json.loads(result.output)
     assert row["agrees"]
     assert row["engine"].startswith("mujoco" if robot == "loopy" else "pinocchio")
+
+
+def test_check_hands_every_joint_kind_to_pinocchio(run, tmp_path):
+    tree = fgd.robots.random_tree(12, seed=3, branching=1.5, kinds=("all",))
+    damped = replace(tree, joints=[replace(joint, damping=0.3, friction=0.2, armature=0.1) for joint in tree.joints])
+    damped.save(tmp_path / "all.json")
+    assert run("check", tmp_path / "all.json", "--states", 3).exit_code == 0
+
+
+def test_a_missing_included_file_is_named_with_a_way_out(run, tmp_path):
+    (tmp_path / "scene.xml").write_text('<mujoco><include file="arm.xml"/></mujoco>')
+    message = str(run("check", tmp_path / "scene.xml").exception)
+    assert "scene.xml:1: <include>" in message
+    assert "arm.xml: the file cannot be read: No such file or directory. Put it there, or remove" in message
 
 
 def test_check_tells_differences(run, tmp_path, monkeypatch):

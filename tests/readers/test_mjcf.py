@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.lab.engines import MujocoEngine, compare_with_engine, open_tree
+from factorgraph_dyn.lab.engines import MujocoEngine, compare_with_engine
 from factorgraph_dyn.model.kinematics import integrate, link_poses
 
 AGREES = 1e-10  # relative, with MuJoCo
@@ -61,7 +61,7 @@ def engine_for(text, tmp_path):
     path = tmp_path / "model.xml"
     path.write_text(text)
     mechanism = fgd.load(path)
-    return mechanism, MujocoEngine.load(open_tree(mechanism), path)
+    return mechanism, MujocoEngine.load(mechanism.tree, path)
 
 
 def test_rich_model_agrees_with_mujoco(tmp_path):

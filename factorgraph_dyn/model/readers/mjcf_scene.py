@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.readers import rotations
-from factorgraph_dyn.model.readers.xml_tree import Document, Element, parse_xml, read_bytes
+from factorgraph_dyn.model.readers.xml_tree import Document, Element, read_included
 from factorgraph_dyn.spatial import Floats, pose
 
 MAX_INCLUDES = 200
@@ -151,10 +150,7 @@ def _expanded(
         if len(seen) >= MAX_INCLUDES:
             child.fail(f"more than {MAX_INCLUDES} files are included.")
         seen.append(path)
-        try:
-            included = parse_xml(read_bytes(path), str(path))
-        except ModelError as error:
-            child.fail(f"the included file fails: {error}")
+        included = read_included(child, path)
         notes.extend(included.notes)
         children.extend(_expanded(included.root, folder, here, seen, notes, depth + 1).children)
     element.children = children

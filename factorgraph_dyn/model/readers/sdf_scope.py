@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.readers import rotations
 from factorgraph_dyn.model.readers.mjcf_scene import find_included
-from factorgraph_dyn.model.readers.xml_tree import Element, parse_xml, read_bytes
+from factorgraph_dyn.model.readers.xml_tree import Element, read_included
 from factorgraph_dyn.spatial import Floats, inverse_pose, pose, rotation_of_quaternion
 
 MAX_CHAIN = 200  # frames that lean on one another
@@ -189,10 +188,7 @@ def _included(element: Element, version: float, folder: Path | None, notes: list
         path = path / "model.sdf"
     if str(path.resolve()) == str(Path(element.file).resolve()):
         element.fail("the file includes itself.")
-    try:
-        document = parse_xml(read_bytes(path), str(path))
-    except ModelError as error:
-        element.fail(f"the included file fails: {error}")
+    document = read_included(element, path)
     notes.extend(document.notes)
     model = document.root.first("model") if document.root.tag == "sdf" else None
     if model is None:

@@ -150,7 +150,17 @@ def read_bytes(path: Path) -> bytes:
             )
         return path.read_bytes()
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: the file cannot be read: {error}.", file=str(path)) from None
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(f"{path}: the file cannot be read: {reason}.", file=str(path)) from None
+
+
+def read_included(element: Element, path: Path) -> Document:
+    """The content of a file that an element includes."""
+    try:
+        return parse_xml(read_bytes(path), str(path))
+    except ModelError as error:
+        missing = "" if path.exists() else " Put it there, or remove the element that includes it."
+        element.fail(f"the included file fails: {error}{missing}")
 
 
 def parse_xml(content: bytes, file: str) -> Document:
