@@ -24,6 +24,12 @@ PALE = {
 FACTOR_COLOUR = {
     "acceleration": "#2f6fb3", "wrench": "#2e8b57", "torque": "#7d4fa3", "coupling": "#8a6d1f",
 }  # fmt: skip
+# Fonts with Chinese, Japanese and Korean letters, as Linux, Windows and macOS have them.
+OTHER_SCRIPTS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei",
+    "Droid Sans Fallback", "Microsoft YaHei", "SimHei", "Yu Gothic", "MS Gothic", "Malgun Gothic", "PingFang SC",
+    "Hiragino Sans", "Apple SD Gothic Neo", "Arial Unicode MS", "Noto Sans",
+)  # fmt: skip
 INK, GREY, FAINT, FILL, NEW = "#222222", "#777777", "#d4d4d4", "#ef9b20", "#d81b60"
 MEANING = {
     "a": "joint acceleration", "A": "link acceleration", "F": "joint wrench", "tau": "joint torque",
@@ -99,6 +105,7 @@ def save_figure(figure: Any, path: str | FilePath) -> None:
     import matplotlib
 
     file = check_ending(path)
+    _use_fonts_of_all_scripts(figure)
     side = max(figure.get_size_inches())
     without_date = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[file.suffix.lower()]
     options: Any = {"svg.fonttype": "none", "svg.hashsalt": "factorgraph_dyn", "pdf.fonttype": 42}
@@ -107,6 +114,18 @@ def save_figure(figure: Any, path: str | FilePath) -> None:
             figure.savefig(file, dpi=min(150.0, LARGEST_PIXELS / side), metadata=without_date)
     except OSError as error:
         raise InputError(f"The picture {str(file)!r} cannot be written: {error.strerror or error}.") from None
+
+
+def _use_fonts_of_all_scripts(figure: Any) -> None:
+    """Let texts beyond Latin letters find their glyphs in whichever fonts for other scripts are installed."""
+    from matplotlib.font_manager import get_font_names
+    from matplotlib.text import Text
+
+    texts = [text for text in figure.findobj(Text) if not text.get_text().isascii()]
+    if texts:
+        installed = set(get_font_names())
+        for text in texts:
+            text.set_family(["sans-serif", *(font for font in OTHER_SCRIPTS if font in installed)])
 
 
 def shortened(text: str, width: int, lines: int) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.commands.common import find_robot
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
+from factorgraph_dyn.show import canvas
 from factorgraph_dyn.show.canvas import shortened
 from factorgraph_dyn.show.draw import PICTURES
 from factorgraph_dyn.show.steps_picture import animate_steps
@@ -140,3 +142,13 @@ def test_command_draw(tmp_path):
     done = subprocess.run([sys.executable, "-m", "factorgraph_dyn", *words], capture_output=True, text=True)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+def test_letters_are_sought_in_fonts_of_other_scripts(tmp_path, monkeypatch):
+    letter = "\u1d8e"  # which matplotlib's usual font lacks and its STIXGeneral has
+    monkeypatch.setattr(canvas, "OTHER_SCRIPTS", ("No Such Font", "STIXGeneral"))
+    figure = canvas.new_figure(2, 1)
+    canvas.write_text(figure.add_subplot(), 0.5, 0.5, letter)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        canvas.save_figure(figure, tmp_path / "letter.png")
