@@ -76,5 +76,5 @@ def test_the_tables_of_the_papers_have_all_rows(monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
     rhs._draw_sweep(sweep, tmp_path / "sweep.svg")
     assert (tmp_path / "sweep.svg").read_text().startswith("<?xml")
-    with pytest.raises(fgd.InputError, match="ends in .*written"):
+    with pytest.raises(fgd.InputError, match=r"ends in .*written"):
         rhs._draw_sweep(sweep, tmp_path / "sweep.unknown")
