@@ -20,8 +20,6 @@ from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.spatial import Floats
 
 TOLERANCE = 1e-10  # of the largest entry of a state's answer
-LARGE = 12  # mechanisms with more freedoms are compiled in the orderings that suit them only
-SUITED = ("rnea", "aba", "crba", "colamd")
 
 
 def main() -> int:
@@ -49,8 +47,6 @@ def compare(mechanism: fgd.Mechanism, problem: str, states: int) -> list[dict[st
     rows = []
     for ordering in fgd.ORDERING_NAMES:
         row: dict[str, object] = {"robot": mechanism.name, "problem": problem, "ordering": ordering}
-        if mechanism.nv > LARGE and ordering not in SUITED:
-            continue
         try:
             kernel = fgd.compile(mechanism, problem, ordering=ordering)
         except fgd.FactorGraphDynError as error:

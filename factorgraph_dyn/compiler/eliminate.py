@@ -15,8 +15,9 @@ equilibrated first, Ruiz 2001), so that neither kilograms nor millimetres sway t
 
 Among the pairs of quality 0.1 or more, entries that keep their sign in all states come first, of
 these 1 and -1, then the row whose last unknown is eliminated soonest, then the fewest operations
-(Markowitz 1957). A pivot that depends on the state is guarded at run time. A column that
-no row can determine becomes a parameter itself; an output may not depend on it. A row left without
+(Markowitz 1957). Where each row's entry vanishes in some state, two rows are rotated into one
+(Givens 1958, without square roots) whose entry does not. A pivot that depends on the state is guarded at run time. A
+column that no row can determine becomes a parameter itself; an output may not depend on it. A row left without
 unknowns is redundant if it is zero, else a condition that the inputs have to meet.
 
 The work runs once a mechanism, problem and ordering.
@@ -29,6 +30,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from factorgraph_dyn.compiler.equilibrate import column_units
 from factorgraph_dyn.compiler.program import Guard
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.tape import ONE, ZERO, Samples, Tape
@@ -38,9 +40,11 @@ UNIT = -1
 """The column that stands for the number 1."""
 
 GOOD_QUALITY = 0.1
-LEAST_QUALITY = 1e-5
+"""Pivots at least this large beside the others of their column lose no digits."""
+
+_VANISHING = 1e-3  # a pivot that falls below this quality in some sampled state is rotated
+_NOTHING = 1e-6  # part of a row's usual scale that is taken for rounding
 _DIVISION = 10  # operations that a division weighs
-_ROUNDS = 6  # of equilibration
 _GUARD = 1e-9  # a pivot below this part of its usual size is not to be trusted
 _CONSISTENT = 1e-6  # a condition on the inputs may miss by this part of its usual size
 
@@ -78,9 +82,12 @@ class Eliminated:
 
 @dataclass(frozen=True)
 class _Pivot:
+    """A row and a column, with the worst quality over the ordinary samples and over all of them."""
+
     row: int
     column: int
     quality: float
+    everywhere: float
 
 
 class Elimination:
@@ -110,7 +117,7 @@ class Elimination:
             for column in row:
                 if column in self.holding:
                     self.holding[column].add(number)
-        self.column_units = self._equilibrate()
+        self.column_units = column_units(self._usual_sizes())
         self.scales: dict[int, Samples] = {}
         self.steps: list[tuple[int, Row, int]] = []  # column, its row, reciprocal of its pivot
         self.result = Eliminated()
@@ -131,24 +138,77 @@ class Elimination:
         while columns:
             pivot = self._choose(columns)
             if pivot is None:
-                # No row can determine what is left: it becomes a parameter.
-                for column in columns:
-                    self.result.undetermined.add(column)
-                    self.unknown_columns.discard(column)
-                    for number in self.holding.pop(column):
-                        self.scales.pop(number, None)
+                self._set_free(columns)
                 return
-            if pivot.quality < LEAST_QUALITY:
-                raise CompileError(
-                    f"The ordering has no safe pivot for {unknown.name}: the best one falls to "
-                    f"{pivot.quality:.1e} of the largest entry beside it in some states (least allowed "
-                    f"{LEAST_QUALITY:g}). Eliminate {unknown.name} later, or use another ordering "
-                    "such as aba or colamd.",
-                    variable=unknown.name,
-                    quality=pivot.quality,
-                )
             columns.remove(pivot.column)
-            self._apply(unknown, pivot)
+            if pivot.everywhere < _VANISHING:
+                self._rotate(pivot)
+            self._apply(pivot)
+
+    def _set_free(self, columns: set[int]) -> None:
+        """Make parameters of columns that no row can determine."""
+        for column in columns:
+            self.result.undetermined.add(column)
+            self.unknown_columns.discard(column)
+            for number in self.holding.pop(column):
+                self.scales.pop(number, None)
+
+    def _name(self, column: int) -> str:
+        return self.unknowns[self.position[column]].name
+
+    def _rotate(self, pivot: _Pivot) -> None:
+        """Turn the pivot's row towards another one, where alone it would vanish in some state.
+
+        With entries e and f of the column in the two rows, this is a rotation without square roots; w, a power
+        of two, brings the rows to common units:
+
+            row    becomes   e row + w f other,   in which the column has  e^2 + w f^2
+            other  becomes   f row - e other,     which no longer holds it
+
+        (For three rows there is no such formula without divisions: a sphere's tangent vectors vanish somewhere.)
+        """
+        partner = self._partner(pivot)
+        if partner is None:
+            return
+        row, other = self.rows[pivot.row], self.rows[partner]
+        e, f = row[pivot.column], other[pivot.column]
+        turned = self._sum(e, row, self.tape.mul(f, self._weight(partner, pivot.row)), other)
+        rest = self._sum(f, row, -e, other)
+        rest.pop(pivot.column, None)
+        self._replace(pivot.row, turned)
+        self._replace(partner, rest)
+
+    def _partner(self, pivot: _Pivot) -> int | None:
+        """The row whose entry is large where the pivot's is small."""
+        column = pivot.column
+        sizes = {n: np.abs(self.samples.values(self.rows[n][column])) / self._scale(n) for n in self.holding[column]}
+        largest = np.maximum.reduce(list(sizes.values()))
+        ratios = {n: (size / largest)[np.isfinite(largest) & (largest > 0)] for n, size in sorted(sizes.items())}
+        alone = ratios.pop(pivot.row)
+        return max(ratios, key=lambda n: float(np.maximum(alone, ratios[n]).min(initial=1.0)), default=None)
+
+    def _weight(self, number: int, first: int) -> int:
+        """The constant, a power of two, that brings the square of one row's entries to the units of another's."""
+        ratio = float(np.median(self._scale(first) / self._scale(number)))
+        return self.tape.constant(4.0 ** round(np.log2(ratio))) if 1e-30 < ratio < 1e30 else ONE
+
+    def _sum(self, factor: int, row: Row, other_factor: int, other: Row) -> Row:
+        """factor row + other_factor other."""
+        tape = self.tape
+        sums = {
+            column: self.samples.add(
+                tape.mul(factor, row.get(column, ZERO)), tape.mul(other_factor, other.get(column, ZERO))
+            )
+            for column in {**row, **other}
+        }
+        return {column: ref for column, ref in sums.items() if ref}
+
+    def _replace(self, number: int, row: Row) -> None:
+        for column in self.rows[number].keys() | row.keys():
+            if column in self.holding:
+                (self.holding[column].add if column in row else self.holding[column].discard)(number)
+        self.rows[number] = row
+        self.scales.pop(number, None)
 
     def _choose(self, columns: set[int]) -> _Pivot | None:
         """The best pair of a row and one of the columns; None where no row holds any of them.
@@ -170,11 +230,11 @@ class Elimination:
                     tier = everywhere[k] < GOOD_QUALITY
                     key = (tier, *self._cost(number, column, len(numbers) - 1), -ordinary[k])
                 if key < best_key:
-                    best_key, best = key, _Pivot(number, column, ordinary[k])
+                    best_key, best = key, _Pivot(number, column, ordinary[k], everywhere[k])
         return best
 
     def _qualities(self, column: int, numbers: list[int]) -> tuple[list[float], list[float]]:
-        """Worst relative size of each row's entry: over all samples, and over the ordinary ones."""
+        """Worst relative size of each row's entry, over all samples and over the ordinary ones."""
         sizes = np.array([np.abs(self.samples.values(self.rows[n][column])) / self._scale(n) for n in numbers])
         largest = sizes.max(axis=0)
         ratios = sizes / largest
@@ -214,10 +274,12 @@ class Elimination:
                 if column in self.unknown_columns
             ]
             scale = np.maximum.reduce(entries)
+            # Where nothing of a row is left but rounding, that is no scale.
+            scale = np.maximum(scale, _NOTHING * np.median(scale[self.special :]))
             self.scales[number] = scale
         return scale
 
-    def _apply(self, unknown: Unknown, pivot: _Pivot) -> None:
+    def _apply(self, pivot: _Pivot) -> None:
         """Solve the pivot's row for its column and take the column out of all other rows."""
         tape = self.tape
         row = self.rows.pop(pivot.row)
@@ -227,7 +289,7 @@ class Elimination:
         entry = row.pop(pivot.column)
         inverse = tape.reciprocal(entry)
         if abs(entry) not in tape.constants:
-            self._guard(unknown, entry)
+            self._guard(pivot.column, entry)
         others = sorted(self.holding.pop(pivot.column))
         self.unknown_columns.discard(pivot.column)
         if abs(inverse) != ONE and len(others) >= len(row):
@@ -255,10 +317,20 @@ class Elimination:
                     self.holding[other].discard(number)
         self.scales.pop(number, None)
 
-    def _guard(self, unknown: Unknown, entry: int) -> None:
-        usual = float(np.median(np.abs(self.samples.values(entry)[self.special :])))
-        label = f"pivot of {unknown.name}"
-        self.result.guards.append(Guard(abs(entry), _GUARD * usual, label))
+    def _guard(self, column: int, entry: int) -> None:
+        """Watch a pivot at run time; raise if it would be refused at a sampled state already."""
+        sizes = np.abs(self.samples.values(entry)[self.special :])
+        usual, name = float(np.median(sizes)), self._name(column)
+        threshold = _GUARD * usual
+        if not sizes.min() > threshold:
+            raise CompileError(
+                f"The ordering has no safe pivot for {name}: at {np.count_nonzero(~(sizes > threshold))} of "
+                f"{len(sizes)} random states nothing is left to divide by (at most {_GUARD:g} of what is usual). "
+                f"Eliminate {name} later, or use another ordering such as aba or colamd; if all fail, the mechanism is "
+                "singular there: see fgd.diagnose(mechanism, q).",
+                variable=name,
+            )
+        self.result.guards.append(Guard(abs(entry), threshold, f"pivot of {name}"))
 
     def _judge_left_over_rows(self) -> None:
         """Rows without unknowns: redundant, or conditions on parameters."""
@@ -298,30 +370,14 @@ class Elimination:
         for column in self.result.undetermined:
             solution[column] = {column: ONE}
 
-    def _equilibrate(self) -> dict[int, float]:
-        """Factor of each unknown column with which all entries are of order one."""
-        places = [
-            (number, column) for number, row in self.rows.items() for column in row if column in self.unknown_columns
-        ]
-        if not places:
-            return {}
-        sizes = np.array(
-            [np.median(np.abs(self.samples.values(self.rows[number][column]))) for number, column in places]
-        )
-        columns, j = np.unique([column for _, column in places], return_inverse=True)
-        _, i = np.unique([number for number, _ in places], return_inverse=True)
-        units = np.ones(len(columns))
-        with np.errstate(divide="ignore"):
-            for _ in range(_ROUNDS):
-                largest_in_row, largest_in_column = np.zeros(i.max() + 1), np.zeros(len(columns))
-                np.maximum.at(largest_in_row, i, sizes)
-                np.maximum.at(largest_in_column, j, sizes)
-                row_factor, column_factor = (
-                    np.where(largest > 0, 1 / np.sqrt(largest), 1.0) for largest in (largest_in_row, largest_in_column)
-                )
-                sizes = sizes * row_factor[i] * column_factor[j]
-                units = units * column_factor
-        return dict(zip(columns.tolist(), units.tolist(), strict=True))
+    def _usual_sizes(self) -> dict[tuple[int, int], float]:
+        """Median size of every entry, by row and column."""
+        return {
+            (number, column): float(np.median(np.abs(self.samples.values(ref))))
+            for number, row in self.rows.items()
+            for column, ref in row.items()
+            if column in self.unknown_columns
+        }
 
     def _cleaned(self, row: Row) -> Row:
         """The row without entries that are zero or constants within rounding of it."""

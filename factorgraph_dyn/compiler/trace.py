@@ -290,7 +290,8 @@ def sample_states(mechanism: Mechanism, count: int, special: int) -> dict[str, A
     """
     rng = np.random.default_rng(0)
     draw = far_closed_state if mechanism.is_closed_kind else _quarter_turned
-    states = [draw(mechanism, rng) for _ in range(special)]
+    states = [(mechanism.neutral(), rng.normal(size=mechanism.nv))] if not mechanism.is_closed_kind else []
+    states += [draw(mechanism, rng) for _ in range(special - len(states))]
     states += [mechanism.random_state(rng) for _ in range(count - special)]
     q_values, v_values = (np.array(column).T for column in zip(*states, strict=True))
     return {"q": q_values, "v": v_values}
