@@ -47,7 +47,8 @@ class Subject:
 
     def order(self, ordering: OrderingLike | None = None) -> Ordering:
         """The ordering that a name or sequence stands for; by default the problem's classical one."""
-        return choose_ordering(self.mechanism, self.graph, ordering or USUAL_ORDERING[self.problem])
+        wanted = USUAL_ORDERING[self.problem] if ordering is None else ordering
+        return choose_ordering(self.mechanism, self.graph, wanted)
 
     def structure(self, ordering: Ordering) -> Structure:
         """The Bayes net that the ordering gives."""

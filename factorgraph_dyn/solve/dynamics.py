@@ -69,7 +69,7 @@ def inverse_dynamics(
     a: npt.ArrayLike,
     *,
     actuated: Iterable[str] | None = None,
-    ordering: OrderingLike = "rnea",
+    ordering: OrderingLike | None = None,
     external_wrenches: Wrenches | None = None,
     method: str = "sequential",
     objective: Objective | Sequence[Objective] | None = None,
@@ -84,7 +84,8 @@ def inverse_dynamics(
         a: Joint accelerations, rad/s^2 and m/s^2, shape (nv,).
         actuated: Joints whose torque is sought; the others have none. By default every joint of a
             tree, and the joints marked actuated where there are loops.
-        ordering: Name of an ordering, or variable names in the order of elimination.
+        ordering: Name of an ordering, or variable names in the order of elimination; by default rnea, and
+            colamd where there are loops, whose number rnea's time grows with the third power of.
         external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
         objective: What to minimise where the physics leaves torques free, such as MinimumTorque().
@@ -96,6 +97,8 @@ def inverse_dynamics(
     """
     known = inputs.inverse_known(mechanism, a, actuated)
     options = LoopOptions(as_objectives(objective), internal_wrenches)
+    if ordering is None:
+        ordering = "colamd" if mechanism.is_closed_kind else "rnea"
     return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
 
 
