@@ -36,7 +36,7 @@ def forward_dynamics(
     v: npt.ArrayLike,
     tau: npt.ArrayLike,
     *,
-    ordering: OrderingLike = "aba",
+    ordering: OrderingLike | None = None,
     external_wrenches: Wrenches | None = None,
     method: str = "sequential",
     internal_wrenches: InternalWrenches = "least_norm",
@@ -48,7 +48,8 @@ def forward_dynamics(
         q: Coordinates, rad and m, shape (nq,).
         v: Velocities, rad/s and m/s, shape (nv,).
         tau: Joint torques, N m and N, shape (nv,).
-        ordering: Name of an ordering, or variable names in the order of elimination.
+        ordering: Name of an ordering, or variable names in the order of elimination; by default aba, and
+            colamd where there are loops.
         external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
         internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least and names them in
@@ -59,7 +60,8 @@ def forward_dynamics(
     """
     known = inputs.forward_known(mechanism, tau)
     options = LoopOptions((), internal_wrenches)
-    return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
+    order = usual_ordering(mechanism, "aba") if ordering is None else ordering
+    return _solve(mechanism, q, v, known, order, external_wrenches, method, options)
 
 
 def inverse_dynamics(
@@ -85,7 +87,7 @@ def inverse_dynamics(
         actuated: Joints whose torque is sought; the others have none. By default every joint of a
             tree, and the joints marked actuated where there are loops.
         ordering: Name of an ordering, or variable names in the order of elimination; by default rnea, and
-            colamd where there are loops, whose number rnea's time grows with the third power of.
+            colamd where there are loops.
         external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
         objective: What to minimise where the physics leaves torques free, such as MinimumTorque().
@@ -97,9 +99,8 @@ def inverse_dynamics(
     """
     known = inputs.inverse_known(mechanism, a, actuated)
     options = LoopOptions(as_objectives(objective), internal_wrenches)
-    if ordering is None:
-        ordering = "colamd" if mechanism.is_closed_kind else "rnea"
-    return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
+    order = usual_ordering(mechanism, "rnea") if ordering is None else ordering
+    return _solve(mechanism, q, v, known, order, external_wrenches, method, options)
 
 
 def hybrid_dynamics(
@@ -136,6 +137,11 @@ def hybrid_dynamics(
     known = inputs.hybrid_known(mechanism, a, tau)
     options = LoopOptions(as_objectives(objective), internal_wrenches)
     return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
+
+
+def usual_ordering(mechanism: Mechanism, classical: str) -> str:
+    """The classical ordering of a tree; for loops one whose time grows with their number, not with its third power."""
+    return "colamd" if mechanism.is_closed_kind else classical
 
 
 def check_state(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> State:
