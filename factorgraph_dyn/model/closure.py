@@ -21,7 +21,8 @@ import numpy as np
 from factorgraph_dyn import spatial
 from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model.kinematics import integrate, joint_motion, loop_pose
-from factorgraph_dyn.model.parts import Coupling, Joint, Loop
+from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE, least_norm, loop_paths
+from factorgraph_dyn.model.parts import Coupling, Loop
 from factorgraph_dyn.spatial import Floats
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 CLOSED = 1e-8  # largest closure error of a state that counts as closed, m, rad, and per s
 CONVERGED = 1e-13  # closure error at which Gauss-Newton stops
-RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 MAX_ITERATIONS = 200
 MAX_STEP = 0.5  # longest Gauss-Newton step, rad or m, so that the assembly mode is kept
 RANDOM_TRIES = 100
@@ -134,8 +134,7 @@ def close(mechanism: Mechanism, q: Floats, hold: tuple[str, ...] = (), iteration
     best, best_error = q, np.inf
     for _ in range(iterations):
         found = constraints(mechanism, q)
-        error = _stack_errors(found)
-        size = float(np.abs(error).max(initial=0.0))
+        size = max((_largest(constraint.error) for constraint in found), default=0.0)
         if size < 0.5 * best_error:
             best, best_error = q, size
         elif size <= CLOSED:
@@ -144,13 +143,11 @@ def close(mechanism: Mechanism, q: Floats, hold: tuple[str, ...] = (), iteration
             best, best_error = q, size
         if best_error <= CONVERGED:
             break
-        J = stacked_jacobian(mechanism, found)[:, free]
-        step = np.zeros(mechanism.nv)
-        step[free] = -np.linalg.lstsq(J, error, rcond=RANK_TOLERANCE)[0]
+        step, _ = least_norm(mechanism, [c.jacobian for c in found], [-c.error for c in found], free)
         longest = float(np.abs(step).max(initial=0.0))
         q = integrate(mechanism, q, step, min(1.0, MAX_STEP / longest) if longest else 1.0)
     if best_error > CLOSED:
-        worst = max(constraints(mechanism, best), key=lambda c: float(np.abs(c.error).max(initial=0)))
+        worst = max(constraints(mechanism, best), key=lambda c: _largest(c.error))
         held = f" with joints {', '.join(hold)} held" if hold else ""
         raise ClosureError(
             f"Mechanism {mechanism.name!r} cannot be closed from this q{held}: {worst.name!r} stays open "
@@ -169,14 +166,13 @@ def complete_velocity(mechanism: Mechanism, q: Floats, v: Floats, given: tuple[s
     for name in given:
         fixed[mechanism.v_slice(name)] = True
     found = constraints(mechanism, q)
-    J = stacked_jacobian(mechanism, found)
     completed = np.where(fixed, v, 0.0)
-    target = -J @ completed
-    solution, _, rank, _ = np.linalg.lstsq(J[:, ~fixed], target, rcond=RANK_TOLERANCE)
-    completed[~fixed] = solution
+    targets = [-c.jacobian @ completed for c in found]
+    solution, rank = least_norm(mechanism, [c.jacobian for c in found], targets, ~fixed)
+    completed += solution
     scale = max(1.0, float(np.abs(v).max(initial=0.0)))
     for constraint in found:
-        speed = float(np.abs(constraint.jacobian @ completed).max(initial=0.0))
+        speed = _largest(constraint.jacobian @ completed)
         if speed > CLOSED * scale:
             raise ClosureError(
                 f"The velocities given at joints {', '.join(given)} contradict the closure of "
@@ -185,7 +181,7 @@ def complete_velocity(mechanism: Mechanism, q: Floats, v: Floats, given: tuple[s
                 distance=speed,
             )
     if rank < (~fixed).sum():
-        _, _, rows = np.linalg.svd(J[:, ~fixed])
+        _, _, rows = np.linalg.svd(stacked_jacobian(mechanism, found)[:, ~fixed])
         loose = np.abs(rows[rank:]).max(axis=0) > RANK_TOLERANCE
         moving = np.zeros(mechanism.nv, dtype=bool)
         moving[~fixed] = loose
@@ -201,8 +197,8 @@ def complete_velocity(mechanism: Mechanism, q: Floats, v: Floats, given: tuple[s
 
 def nearest_velocity(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
     """The velocity nearest to v that keeps everything closed, shape (nv,)."""
-    J = stacked_jacobian(mechanism, constraints(mechanism, q))
-    return np.asarray(v - np.linalg.lstsq(J, J @ v, rcond=RANK_TOLERANCE)[0])
+    jacobians = [constraint.jacobian for constraint in constraints(mechanism, q)]
+    return np.asarray(v - least_norm(mechanism, jacobians, [J @ v for J in jacobians])[0])
 
 
 def random_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -315,36 +311,12 @@ def _loop_constraint(places: _Places, loop: Loop) -> Constraint:
     _, C, error = _loop_error(places, loop)
     T_side_world = spatial.inverse_pose(places.poses[loop.successor] @ loop.successor_placement)
     J = np.zeros((6, mechanism.nv))
-    outward, inward = _loop_paths(mechanism, loop)
+    outward, inward = loop_paths(mechanism, loop)
     for sign, path in ((1.0, outward), (-1.0, inward)):
         for joint in path:
             Ad_side_child = spatial.adjoint(T_side_world @ places.poses[joint.child])
             J[:, mechanism.v_slices[joint.name]] += sign * Ad_side_child @ places.subspaces[joint.name]
     return Constraint(loop.name, C.T @ error, C.T @ J, C)
-
-
-def _loop_paths(mechanism: Mechanism, loop: Loop) -> tuple[list[Joint], list[Joint]]:
-    """The joints from the successor and from the predecessor to the link where the two ways meet.
-
-    Joints below that link move both sides of the loop alike, so that the Jacobian has no columns there.
-    """
-    ways: list[list[Joint]] = []
-    ends = (loop.successor, loop.predecessor)
-    depth = mechanism.topology.depth
-    meeting, other = ends
-    while meeting != other:
-        if depth[meeting] >= depth[other]:
-            meeting = mechanism.topology.joint_into[meeting].parent
-        else:
-            other = mechanism.topology.joint_into[other].parent
-    for end in ends:
-        way = []
-        while end != meeting:
-            joint = mechanism.topology.joint_into[end]
-            way.append(joint)
-            end = joint.parent
-        ways.append(way)
-    return ways[0], ways[1]
 
 
 def _coupling_error(mechanism: Mechanism, coupling: Coupling, q: Floats) -> Floats:
@@ -354,7 +326,3 @@ def _coupling_error(mechanism: Mechanism, coupling: Coupling, q: Floats) -> Floa
 
 def _largest(values: Floats) -> float:
     return float(np.abs(values).max(initial=0.0))
-
-
-def _stack_errors(found: list[Constraint]) -> Floats:
-    return np.concatenate([np.zeros(0), *(constraint.error for constraint in found)])

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from factorgraph_dyn.equations import State
-from factorgraph_dyn.model.closure import RANK_TOLERANCE, constraint_directions
+from factorgraph_dyn.model.closure import constraint_directions
 from factorgraph_dyn.model.kinematics import link_jacobian
+from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE
 from factorgraph_dyn.solve.contacts import Inputs, join_inputs
 from factorgraph_dyn.spatial import Floats, bracket
 

@@ -20,13 +20,13 @@ import numpy.typing as npt
 from factorgraph_dyn.equations import Known, State, evaluate_state
 from factorgraph_dyn.errors import ClosureError, FactorGraphDynError, InputError, NearSingularWarning
 from factorgraph_dyn.model import Mechanism, check_mechanism, closure
+from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE
 from factorgraph_dyn.solve import inputs, loop_singularity
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.planar import plane_normal
 from factorgraph_dyn.solve.projectors import rank
 from factorgraph_dyn.spatial import Floats
 
-RANK_TOLERANCE = closure.RANK_TOLERANCE
 NEAR_SINGULAR = 1e4  # condition number from which a configuration is called nearly singular
 
 

@@ -1,11 +1,14 @@
 """Configurations and velocities that close loops and couplings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.model import closure
 from factorgraph_dyn.model.kinematics import integrate
+from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE, least_norm, loop_groups
 from factorgraph_dyn.model.robots.bodies import translation
 from tests.loops.mechanisms import random_planar, random_spatial, single_loop
 from tests.loops.oracle import rate_by_differences
@@ -53,6 +56,28 @@ def test_jacobian_and_its_rate_agree_with_differences(mechanism):
     np.testing.assert_allclose((ahead - behind) / (2 * step), J @ way, atol=DIFFERENCES)
     rate = fgd.constraints(mechanism, q, v).Jdot_v
     np.testing.assert_allclose(rate, rate_by_differences(mechanism, q, v), atol=DIFFERENCES)
+
+
+def test_loops_apart_are_solved_apart_with_the_same_answer(mechanism):
+    rng = np.random.default_rng(1)
+    q, _ = mechanism.random_state(4)
+    found = closure.constraints(mechanism, q)
+    J, b = closure.stacked_jacobian(mechanism, found), [rng.normal(size=len(c.error)) for c in found]
+    held = rng.random(mechanism.nv) < 0.2
+    for free in (None, ~held):
+        x, rank = least_norm(mechanism, [c.jacobian for c in found], b, free)
+        columns = J if free is None else J * free
+        dense, _, dense_rank, _ = np.linalg.lstsq(columns, np.concatenate(b), rcond=RANK_TOLERANCE)
+        np.testing.assert_allclose(x, dense, atol=1e-9 * np.abs(dense).max())
+        assert rank == dense_rank
+
+
+def test_groups_hold_loops_and_couplings_that_share_joints():
+    chain = fgd.robots.four_bar_chain(3)
+    assert [members for members, _ in loop_groups(chain)] == [(0,), (1,), (2,)]
+    geared = replace(chain, couplings=[fgd.Coupling("gear", "motor3", "motor1", 2.0)])
+    assert [members for members, _ in loop_groups(geared)] == [(0, 2, 3), (1,)]
+    assert [members for members, _ in loop_groups(fgd.robots.stewart())] == [tuple(range(6))]
 
 
 @pytest.mark.parametrize("kind", LOOP_KINDS)
