@@ -174,7 +174,7 @@ def _factor_products(tape: Tape, operation: list[int], left: list[int], right: l
         sign = 1 if operation[node] == t.ADD else -1
         total = (residue[b] + sign * residue[c]) % PRIME
         inner = known.get(total)
-        if inner is None:
+        if inner is None or (inner > node and node in live_nodes(operation, left, right, [inner])):
             inner = len(operation)
             operation.append(operation[node])
             left.append(b)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from factorgraph_dyn.model import Joint, Link, Mechanism
+from factorgraph_dyn.model import Joint, Link, Loop, Mechanism
 from factorgraph_dyn.model.assembly import moved_link, tidy
 from factorgraph_dyn.spatial import Floats, inverse_pose, perpendicular_axes, pose
 
@@ -46,12 +46,9 @@ class Reframed:
 
 
 def reframed(mechanism: Mechanism) -> Reframed:
-    """The mechanism in frames with fewer constants; as it is where it has loops or would not gain."""
-    if not mechanism.loops:
-        found = _Frames(mechanism).result()
-        if burden(found.mechanism) < burden(mechanism):
-            return found
-    return Reframed(mechanism, np.zeros(mechanism.nq))
+    """The mechanism in frames with fewer constants; as it is where it would not gain."""
+    found = _Frames(mechanism).result()
+    return found if burden(found.mechanism) < burden(mechanism) else Reframed(mechanism, np.zeros(mechanism.nq))
 
 
 def burden(mechanism: Mechanism) -> int:
@@ -90,7 +87,8 @@ class _Frames:
                 self._place(joint)
         links = tuple(_moved(link, self.frame[link.name]) for link in mechanism.links)
         joints = tuple(self.joints[joint.name] for joint in mechanism.joints)
-        moved = replace(mechanism, links=links, joints=joints, gravity=_cleaned(gravity), frames=())
+        loops = tuple(self._placed(loop) for loop in mechanism.loops)
+        moved = replace(mechanism, links=links, joints=joints, loops=loops, gravity=_cleaned(gravity), frames=())
         return Reframed(moved, self.offset)
 
     def _base_and_first(self, joint: Joint) -> Floats:
@@ -126,6 +124,15 @@ class _Frames:
             T = pose(R, r)
         self.frame[joint.child] = C
         self.joints[joint.name] = replace(joint, placement=tidy(_cleaned(T)), axis=axis, rest=rest)
+
+    def _placed(self, loop: Loop) -> Loop:
+        """The loop with its ends seen from the new frames."""
+        ends = (
+            (self.frame[loop.predecessor], loop.predecessor_placement),
+            (self.frame[loop.successor], loop.successor_placement),
+        )
+        predecessor, successor = (tidy(_cleaned(inverse_pose(C) @ np.asarray(end))) for C, end in ends)
+        return replace(loop, predecessor_placement=predecessor, successor_placement=successor)
 
     def _own_turn(self, joint: Joint, Q: Floats) -> float:
         """By how much the child's frame turns about its axis: to the next normal, or to the centre of mass."""

@@ -2,11 +2,11 @@
 
 Takes a mechanism, a problem and an ordering; gives the program of its kernel. The equation functions of
 ``equations`` are called with symbols instead of numbers, the graph's blocks become rows of references,
-and `eliminate` solves them. Where only a and tau are asked for, the mechanism may be described in any
-way that leaves these as they are, and is described in a cheap one:
+and `eliminate` solves them. The mechanism may be described in any way that leaves what is asked for as it is,
+and is described in a cheap one:
 
-    regroup    inertia moved to where it costs nothing
-    reframe    link frames in which constants vanish
+    regroup    inertia moved to where it costs nothing (wrenches change: not where they are asked for)
+    reframe    link frames in which constants vanish (where nothing but a and tau is given and asked for)
     split      placements taken in steps
     classical  accelerations of the links' origins, whose equations need no linear velocities
 
@@ -50,7 +50,7 @@ from factorgraph_dyn.compiler.problem_graph import without as _without
 from factorgraph_dyn.compiler.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.regroup import regrouped
 from factorgraph_dyn.compiler.samples import SampledTape
-from factorgraph_dyn.compiler.split import Split, extended, split
+from factorgraph_dyn.compiler.split import extended, split
 from factorgraph_dyn.compiler.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape import ZERO, Tape
 from factorgraph_dyn.equations import (
@@ -67,7 +67,7 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.closure import far_closed_state
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, cross
 
 _SAMPLES = 32
 _SPECIAL = 8  # of the samples, those at configurations that look singular
@@ -105,11 +105,11 @@ class _Tracer:
     def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
         self.problem = problem
         self.given = mechanism.tree if problem.tree_only else mechanism
-        self.free = set(problem.outputs) <= {"a", "tau"} and not problem.pushed and not self.given.loops
         plain = tidied(self.given)
-        frames = reframed(plain) if self.free else Reframed(plain, np.zeros(plain.nq))
+        in_joint_space = set(problem.outputs) <= {"a", "tau"} and not problem.pushed
+        frames = reframed(plain) if in_joint_space else Reframed(plain, np.zeros(plain.nq))
         # Responses to torques carry a column a torque through every step: for mere shifts they are too many.
-        parts = split(frames.mechanism, shifts=problem.kept != "tau") if self.free else Split(frames.mechanism, ())
+        parts = split(frames.mechanism, shifts=problem.kept != "tau")
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
         if not any(name.startswith("F[") for name in problem.outputs):
             self.mechanism = regrouped(self.mechanism)
@@ -147,7 +147,7 @@ class _Tracer:
         state = evaluate_state(self.mechanism, self.values["q"] + self.offset, self.values["v"])
         known = Known(self.values["a"], self.values["tau"], self.problem.known_a, self.problem.known_tau)
         wrenches = {link: self.values[f"wrench[{link}]"] for link in self.problem.pushed}
-        return state, dynamics_graph(state, known, wrenches, classical=self.free)
+        return state, dynamics_graph(state, known, wrenches, classical=True)
 
     def structure(self, graph: LinearGraph) -> LinearGraph:
         """The graph of the variables that an ordering lists: without steps and parameters."""
@@ -197,8 +197,11 @@ class _Tracer:
             return references(self.tape, state.twists[owner])
         if kind == "A" and owner == self.mechanism.base:
             return references(self.tape, base_acceleration(self.mechanism))
-        variable = graph.by_name[name]
-        return np.array([self._constant_term(column, name, eliminated) for column in columns[variable]], dtype=np.int64)
+        refs = [self._constant_term(column, name, eliminated) for column in columns[graph.by_name[name]]]
+        if kind == "A":  # back from the classical acceleration to the spatial one
+            V = state.twists[owner]
+            return references(self.tape, symbols(self.tape, refs) - np.concatenate([np.zeros(3), cross(V[:3], V[3:])]))
+        return np.array(refs, dtype=np.int64)
 
     def _joint_vector(
         self, name: str, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated

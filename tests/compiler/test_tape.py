@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factorgraph_dyn import CompileError
-from factorgraph_dyn.compiler import field
+from factorgraph_dyn.compiler import field, program
+from factorgraph_dyn.compiler.interpret import Interpreter
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.symbol import Symbol, references, symbols
 from factorgraph_dyn.compiler.tape import ONE, ZERO, Tape
@@ -131,3 +132,14 @@ def test_a_false_merge_is_noticed(tape, xyz):
     tape.merges.append((2, xyz[0].ref, xyz[1].ref, xyz[2].ref))
     with pytest.raises(CompileError, match="taken for one"):
         SampledTape(tape).check_merges()
+
+
+def test_a_common_factor_is_not_drawn_out_of_its_own_result():
+    """With n = a b + a c and b + c computed as n / a, writing n as a (b + c) would go in a circle."""
+    tape = Tape()
+    a, b, c = (tape.input(name) for name in "abc")
+    n = tape.add(tape.mul(a, b), tape.mul(a, c))
+    built = program.build(tape, [a, b, c], [n, tape.mul(n, tape.reciprocal(a))])
+    x = np.random.default_rng(0).normal(size=(3, 20))
+    found = Interpreter(built, list(x)).outputs()
+    np.testing.assert_allclose(found, [x[0] * (x[1] + x[2]), x[1] + x[2]], rtol=1e-12)
