@@ -60,11 +60,17 @@ def constraints(mechanism: Mechanism, q: Floats) -> list[Constraint]:
     places = _Places(mechanism, q)
     found = [_loop_constraint(places, loop) for loop in mechanism.loops]
     for coupling in mechanism.couplings:
-        row = np.zeros((1, mechanism.nv))
-        row[0, mechanism.v_slices[coupling.joint]] = 1.0
-        row[0, mechanism.v_slices[coupling.source]] -= coupling.ratio
-        found.append(Constraint(coupling.name, _coupling_error(mechanism, coupling, q), row))
+        error = _coupling_error(mechanism, coupling, q)
+        found.append(Constraint(coupling.name, error, coupling_row(mechanism, coupling)))
     return found
+
+
+def coupling_row(mechanism: Mechanism, coupling: Coupling) -> Floats:
+    """The Jacobian of a coupling, shape (1, nv)."""
+    row = np.zeros((1, mechanism.nv))
+    row[0, mechanism.v_slices[coupling.joint]] = 1.0
+    row[0, mechanism.v_slices[coupling.source]] -= coupling.ratio
+    return row
 
 
 def stacked_jacobian(mechanism: Mechanism, found: list[Constraint]) -> Floats:

@@ -63,8 +63,30 @@ class Link:
         return spatial.spatial_inertia(self.mass, self.com, self.inertia)
 
 
+class OfKind:
+    """What joints of the tree and joints that close loops share: a kind, and axes."""
+
+    kind: str
+    axis: Numbers
+
+    @property
+    def type(self) -> JointKind:
+        """What the kind does with coordinates and velocities."""
+        return KINDS[self.kind]
+
+    @property
+    def nv(self) -> int:
+        """Number of freedoms; the other 6 - nv are constrained."""
+        return KINDS[self.kind].nv
+
+    @cached_property
+    def axes(self) -> Floats:
+        """The unit axes as rows, shape (1 or 2, 3)."""
+        return axes_of(self.kind, self.axis)
+
+
 @dataclass(frozen=True, eq=False)
-class Joint:
+class Joint(OfKind):
     """A joint of the tree, from a parent link to a child link.
 
     The child's link frame is the joint's moving frame.
@@ -129,24 +151,9 @@ class Joint:
         )
 
     @property
-    def type(self) -> JointKind:
-        """What the joint's kind does with coordinates and velocities."""
-        return KINDS[self.kind]
-
-    @property
     def nq(self) -> int:
         """Number of coordinates."""
         return KINDS[self.kind].nq
-
-    @property
-    def nv(self) -> int:
-        """Number of freedoms."""
-        return KINDS[self.kind].nv
-
-    @cached_property
-    def axes(self) -> Floats:
-        """The unit axes as rows, shape (1 or 2, 3)."""
-        return axes_of(self.kind, self.axis)
 
     @cached_property
     def constant_subspace(self) -> Floats | None:
@@ -165,7 +172,7 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
-class Loop:
+class Loop(OfKind):
     """A joint that closes a loop between two links of the tree; passive, with no entries in q.
 
     Args:
@@ -200,21 +207,6 @@ class Loop:
             axis=_axis(self.axis, self.kind, where),
             pitch=_number(self.pitch, f"The pitch of {where}"),
         )
-
-    @property
-    def type(self) -> JointKind:
-        """What the loop's joint kind does with coordinates and velocities."""
-        return KINDS[self.kind]
-
-    @property
-    def nv(self) -> int:
-        """Number of freedoms the loop joint leaves; it constrains the other 6 - nv."""
-        return KINDS[self.kind].nv
-
-    @cached_property
-    def axes(self) -> Floats:
-        """The unit axes as rows, shape (1 or 2, 3)."""
-        return axes_of(self.kind, self.axis)
 
 
 @dataclass(frozen=True)

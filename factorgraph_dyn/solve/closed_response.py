@@ -13,12 +13,13 @@ that J X_c is regular; a is unique although the loops' wrenches are not. Once a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from factorgraph_dyn.equations import State
-from factorgraph_dyn.model.closure import constraint_directions
+from factorgraph_dyn.model.closure import constraint_directions, coupling_row
 from factorgraph_dyn.model.kinematics import link_jacobian
 from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE
 from factorgraph_dyn.solve.contacts import Inputs, join_inputs
@@ -45,11 +46,10 @@ class ClosureRows:
 def closure_rows(state: State) -> ClosureRows:
     """The closure of a mechanism at a state on the level of accelerations."""
     mechanism = state.mechanism
-    parts = [_loop_rows(state, name) for name in state.loops]
+    bias = bias_accelerations(state)
+    parts = [_loop_rows(state, name, bias) for name in state.loops]
     for coupling in mechanism.couplings:
-        row = np.zeros((1, mechanism.nv))
-        row[0, mechanism.v_slices[coupling.joint]] = 1.0
-        row[0, mechanism.v_slices[coupling.source]] -= coupling.ratio
+        row = coupling_row(mechanism, coupling)
         parts.append((row, np.zeros(1), Inputs((coupling.name,), row.T)))
     J, gamma = np.vstack([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     inputs = join_inputs([part[2] for part in parts])
@@ -71,13 +71,12 @@ def bias_accelerations(state: State) -> dict[str, Floats]:
     return found
 
 
-def _loop_rows(state: State, name: str) -> tuple[Floats, Floats, Inputs]:
+def _loop_rows(state: State, name: str, bias: Mapping[str, Floats]) -> tuple[Floats, Floats, Inputs]:
     """The rows of one loop: C^T (A_c - Ad_cp A_p) = C^T (ad(V_c) S v + S' v)."""
     mechanism, loop = state.mechanism, state.loops[name]
     C, Ad = constraint_directions(loop.S), loop.Ad_child_parent
     J_child = link_jacobian(mechanism, state.q, loop.child)
     J = C.T @ (J_child - Ad @ link_jacobian(mechanism, state.q, loop.parent))
-    bias = bias_accelerations(state)
     rate = bracket(state.twists[loop.child], loop.S @ loop.v)
     if loop.S_rate_v is not None:
         rate = rate + loop.S_rate_v

@@ -26,6 +26,7 @@ from factorgraph_dyn.checks import as_names
 from factorgraph_dyn.equations import State, evaluate_state
 from factorgraph_dyn.errors import ClosureError, SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism, closure
+from factorgraph_dyn.solve.closed_response import bias_accelerations
 from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix
 from factorgraph_dyn.spatial import Floats
 
@@ -203,12 +204,7 @@ def independent_rows(J: Floats, tolerance: float = RANK_TOLERANCE) -> tuple[int,
 
 def _rate_of_jacobian(state: State, found: list[closure.Constraint]) -> Floats:
     """What the closures accelerate when no joint does: Jdot v, shape (rows,)."""
-    accelerations = {state.mechanism.base: np.zeros(6)}
-    for joint in state.joints.values():
-        # A_c = Ad_cp A_p + ad(V_c) S v + dS v
-        A = joint.Ad_child_parent @ accelerations[joint.parent]
-        A = A + spatial.bracket(state.twists[joint.child], joint.S @ joint.v)
-        accelerations[joint.child] = A if joint.S_rate_v is None else A + joint.S_rate_v
+    accelerations = bias_accelerations(state)
     rows = [np.zeros(0)]
     placements = {loop.name: loop.successor_placement for loop in state.mechanism.loops}
     for constraint in found:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ from factorgraph_dyn.spatial import Floats
 Torque = Callable[[float, Floats, Floats], npt.ArrayLike] | npt.ArrayLike | None
 Accelerate = Callable[[Floats, Floats, Floats], Floats]
 Push = Callable[[float, Floats, Floats], Floats]
-Step = Callable[..., tuple[Floats, Floats]]
+Step = Callable[["_Motion", float, Floats, Floats, float], tuple[Floats, Floats]]
 Method = Literal["rk4", "semi_implicit"]
 MOST_STEPS = 1e8
 METHODS = ("rk4", "semi_implicit")
@@ -115,7 +115,7 @@ def simulate(
         method: "rk4" or "semi_implicit".
         engine: "graph" eliminates at every step; or any function of (q, v, tau) that gives a, such as the
             kernel ``fgd.compile(mechanism, "forward")``, which is much faster.
-        ordering: Of the elimination, for the engine "graph"; by default as for ``forward_dynamics``.
+        ordering: Of the elimination, for the engine "graph"; by default aba, and colamd where there are loops.
         record_every: Record every so many steps.
         progress: Show a progress bar; by default on long runs at a terminal.
 
@@ -127,18 +127,18 @@ def simulate(
     q, v = mechanism.check_q(q0), mechanism.check_v(v0)
     check_state(mechanism, q, v)
     push = _torque_function(mechanism, torque)
-    accelerate = _acceleration_function(mechanism, engine, ordering)
+    motion = _Motion(mechanism, _acceleration_function(mechanism, engine, ordering), push)
     advance = _rk4_step if method == "rk4" else _semi_implicit_step
     records = [_record(mechanism, 0.0, q, v, push(0.0, q, v))]
     for i in _shown(range(1, steps + 1), progress):
         t = i * step
         try:
-            q_next, v_next = advance(mechanism, accelerate, push, t - step, q, v, step)
+            q_next, v_next = advance(motion, t - step, q, v, step)
             if not (np.isfinite(q_next).all() and np.isfinite(v_next).all()):
                 raise InputError(f"q or v is no longer finite. Use a smaller step than {step:g} s, or smaller torques.")
             q, v = _closed_again(mechanism, q_next, v_next)
         except FactorGraphDynError as error:
-            engine_says = _Watched(mechanism, accelerate).reasons(advance, push, t - step, q, v, step)
+            engine_says = _Watched(motion).reasons(advance, t - step, q, v, step)
             raise type(error)(
                 f"The simulation stopped at t = {t:.6g} s: {error}{engine_says}", **error.details
             ) from error
@@ -149,7 +149,7 @@ def simulate(
 
 def graph_accelerations(mechanism: Mechanism, ordering: OrderingLike | None = None) -> Accelerate:
     """Forward dynamics by elimination, without the checks that a simulation does not need."""
-    order = usual_ordering(mechanism, "aba") if ordering is None else ordering
+    order = usual_ordering(mechanism) if ordering is None else ordering
 
     def accelerate(q: Floats, v: Floats, tau: Floats) -> Floats:
         state = evaluate_state(mechanism, q, v)
@@ -159,40 +159,42 @@ def graph_accelerations(mechanism: Mechanism, ordering: OrderingLike | None = No
     return accelerate
 
 
+class _Motion(NamedTuple):
+    """What moves, and what moves it."""
+
+    mechanism: Mechanism
+    accelerate: Accelerate
+    push: Push
+
+
 class _Watched:
     """An engine that asks its own check, which kernels have, about the first state it has no answer for."""
 
-    def __init__(self, mechanism: Mechanism, accelerate: Accelerate) -> None:
-        self.mechanism, self.accelerate, self.found = mechanism, accelerate, ""
+    def __init__(self, motion: _Motion) -> None:
+        self.motion, self.found = motion, ""
 
     def __call__(self, q: Floats, v: Floats, tau: Floats) -> Floats:
-        a = self.accelerate(q, v, tau)
+        a = self.motion.accelerate(q, v, tau)
         if not np.isfinite(a).all() and np.isfinite([*q, *v]).all() and not self.found:
             # Inside a step loops are open by a little, which is not the reason.
-            at = _closed_again(self.mechanism, q, v)
-            self.found = " ".join(self.accelerate.check(*at, tau))  # type: ignore[attr-defined]
+            at = _closed_again(self.motion.mechanism, q, v)
+            self.found = " ".join(self.motion.accelerate.check(*at, tau))  # type: ignore[attr-defined]
         return a
 
-    def reasons(self, advance: Step, push: Push, t: float, q: Floats, v: Floats, step: float) -> str:
+    def reasons(self, advance: Step, t: float, q: Floats, v: Floats, step: float) -> str:
         """What the engine's check says about a step that failed; nothing where it has none."""
-        if hasattr(self.accelerate, "check"):
+        if hasattr(self.motion.accelerate, "check"):
             with suppress(FactorGraphDynError):
-                advance(self.mechanism, self, push, t, q, v, step)
+                advance(self.motion._replace(accelerate=self), t, q, v, step)
         return f" The engine says: {self.found}" if self.found else ""
 
 
 # ---- steps
 
 
-def _rk4_step(
-    mechanism: Mechanism,
-    accelerate: Accelerate,
-    push: Push,
-    t: float,
-    q: Floats,
-    v: Floats,
-    step: float,
-) -> tuple[Floats, Floats]:
+def _rk4_step(motion: _Motion, t: float, q: Floats, v: Floats, step: float) -> tuple[Floats, Floats]:
+    mechanism, accelerate, push = motion
+
     def rates(time: float, place: Floats, speed: Floats) -> tuple[Floats, Floats]:
         return _rate(mechanism, place, speed), accelerate(place, speed, push(time, place, speed))
 
@@ -205,17 +207,9 @@ def _rk4_step(
     return _normal(mechanism, q_new), v + step / 6 * (v1 + 2 * v2 + 2 * v3 + v4)
 
 
-def _semi_implicit_step(
-    mechanism: Mechanism,
-    accelerate: Accelerate,
-    push: Push,
-    t: float,
-    q: Floats,
-    v: Floats,
-    step: float,
-) -> tuple[Floats, Floats]:
-    v_new = v + step * accelerate(q, v, push(t, q, v))
-    return integrate(mechanism, q, v_new, step), v_new
+def _semi_implicit_step(motion: _Motion, t: float, q: Floats, v: Floats, step: float) -> tuple[Floats, Floats]:
+    v_new = v + step * motion.accelerate(q, v, motion.push(t, q, v))
+    return integrate(motion.mechanism, q, v_new, step), v_new
 
 
 def _closed_again(mechanism: Mechanism, q: Floats, v: Floats) -> tuple[Floats, Floats]:
