@@ -70,7 +70,7 @@ def solve(
     state: Annotated[Path, typer.Option("--state", help="JSON file with q, v and what is given.")],
     problem: ProblemOption = "forward",
     ordering: Annotated[
-        str | None, typer.Option(help="Name of an ordering; by default aba (forward), rnea or colamd.")
+        str | None, typer.Option(help="Name of an ordering; by default aba, rnea (inverse) or colamd (hybrid).")
     ] = None,
     format: FormatOption = "table",
 ) -> None:
