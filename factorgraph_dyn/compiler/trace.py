@@ -222,12 +222,7 @@ class _Tracer:
     def _constant_term(self, column: int, name: str, eliminated: Eliminated) -> int:
         terms = eliminated.solution[column]
         if set(terms) - {UNIT}:
-            raise CompileError(
-                f"{name} is not determined: the equations leave it free (a mechanism with more "
-                "constraints or motors than freedoms shares them in many ways). Ask for outputs "
-                "that are determined, or give more values.",
-                variable=name,
-            )
+            raise CompileError(f"{name} is not determined: {_why_free(name)}", variable=name)
         return terms.get(UNIT, ZERO)
 
     def _responses(
@@ -252,6 +247,19 @@ class _Tracer:
                 raise CompileError(f"The response of {name} is not determined by the equations.")
             matrix[i] = [terms.get(cause, ZERO) for cause in causes]
         return matrix
+
+
+def _why_free(name: str) -> str:
+    """What leaves a variable undetermined, and what to do."""
+    if name.startswith("a["):
+        return (
+            "moving that joint moves no inertia, or the given values leave it a freedom. Give the links beyond it "
+            "mass and inertia, the joint armature, or its acceleration."
+        )
+    return (
+        "the equations leave it free (a mechanism with more constraints or motors than freedoms shares them in "
+        "many ways). Ask for outputs that are determined, or give more values."
+    )
 
 
 def _know_turns(tape: Tape, mechanism: Mechanism) -> None:
