@@ -241,18 +241,25 @@ class Kernel:
             if not np.isfinite(array).all()
         ]
         found += self._open_loops(dict(zip(self.arguments, wide, strict=True)))
+        return tuple(found + self._refusals(wide))
+
+    def _refusals(self, arguments: list[npt.NDArray[np.float64]]) -> list[str]:
+        """A sentence for every guard that is the first to refuse some state; those after it only follow."""
         program = self.program()
-        columns = [array[..., k] for array in wide for k in range(array.shape[-1])]
+        columns = [array[..., k] for array in arguments for k in range(array.shape[-1])]
+        finite = np.isfinite(np.stack(columns)).all(axis=0)
         interpreter = Interpreter(program, columns)
+        found, explained = [], ~finite
         for guard, failed in zip(program.guards, interpreter.failures(), strict=True):
+            failed = np.asarray(failed & ~explained)
             if failed.any():
-                size = np.abs(interpreter.value(guard.ref))
-                worst = size.max() if guard.small else size.min()
-                relation = "at most" if guard.small else "more than"
+                explained = explained | failed
+                sizes = np.abs(np.broadcast_to(interpreter.value(guard.ref), failed.shape))[failed]
+                worst, relation = (sizes.max(), "at most") if guard.small else (sizes.min(), "more than")
                 found.append(
                     f"The {guard.label} is {worst:.3g}; it has to be {relation} {guard.threshold:.3g}{_where(failed)}."
                 )
-        return tuple(found)
+        return found
 
     def _open_loops(self, arguments: Mapping[str, npt.NDArray[np.float64]]) -> list[str]:
         """A sentence if some states do not close the loops and couplings."""

@@ -114,8 +114,7 @@ def test_states_that_are_not_numbers(kernel, batch):
     assert np.isnan(found[3, 2]).all()
     assert np.isfinite(np.delete(found.reshape(-1, 3), 17, axis=0)).all()
     messages = kernel.check(q, v, tau)
-    assert messages[0] == "q is not finite at states (3, 2)."
-    assert any("pivot of a[" in message for message in messages)
+    assert messages == ("q is not finite at states (3, 2).",)
     assert np.isnan(kernel(q[3, 2], v[3, 2], tau[3, 2])).all()
 
 

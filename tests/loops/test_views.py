@@ -168,6 +168,13 @@ def test_a_kernel_without_an_answer_says_why(torque):
         fgd.simulate(mechanism, flat, np.zeros(3), torque, 0.1, 0.01, engine=fgd.compile(mechanism))
 
 
+def test_only_the_first_cause_of_a_refusal_is_told():
+    mechanism = parallelogram()
+    flat = mechanism.close(np.array([0.5, -0.5, 0.5]) * np.pi)
+    (message,) = fgd.compile(mechanism).check(flat, np.zeros(3), np.zeros(3))
+    assert message.startswith("The pivot of ")
+
+
 def test_losses_are_no_drift():
     damped = replace(fgd.robots.pendulum(), joints=[replace(fgd.robots.pendulum().joints[0], damping=0.1)])
     assert not fgd.simulate(damped, [0.1], [0.0], None, 0.01, 1e-3).is_conservative
