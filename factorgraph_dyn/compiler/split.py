@@ -7,7 +7,8 @@ meets a full matrix whose entries have to be computed first; carried over step b
     parent --(shift by r, fixed)--> child:shift --(turn by R, fixed)--> child:turn --(motion)--> child
 
 it meets constants and one planar rotation. The steps are links and joints like any others, so no equation is
-new. Orderings list the original variables; the steps' own are eliminated between their neighbours. One more
+new. An ordering may list the steps' variables (`A[child]:shift`); those that it does not list are eliminated between
+their neighbours. One more
 step, between the motion and the freedom to move, saved 1 % of aba on a general arm and cost 7 to 8 % on a UR5
 and a Panda: it is not taken. The work runs once a kernel.
 """
@@ -20,10 +21,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from factorgraph_dyn.model import Joint, Link, Mechanism
-from factorgraph_dyn.ordering import halves
+from factorgraph_dyn.ordering.halves import STEPS, step_owner, whole
 from factorgraph_dyn.spatial import pose
 
-SHIFT, TURN = ":shift", ":turn"
+SHIFT, TURN = (f":{step}" for step in STEPS)
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,16 @@ class Steps:
     parent_joint: str
     parent: str
     suffixes: tuple[str, ...]
+
+    @property
+    def wrenches(self) -> list[str]:
+        """What orderings call the steps' wrenches, from the parent to the child."""
+        return [f"F[{self.joint}]{suffix}" for suffix in self.suffixes]
+
+    @property
+    def accelerations(self) -> list[str]:
+        """What orderings call the steps' accelerations, from the parent to the child."""
+        return [f"A[{self.child}]{suffix}" for suffix in self.suffixes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,24 +114,33 @@ def _steps(joint: Joint, shifts: bool) -> tuple[list[Joint], Joint]:
 
 
 def extended(ordering: Iterable[str], steps: Iterable[Steps]) -> list[str]:
-    """An ordering of the original variables with those of the steps put in.
+    """An ordering of the variables of the mechanism with steps, under the names they have there."""
+    return [_name_inside(name) for name in listed(ordering, steps)]
 
-    A step's wrench goes between the wrenches of the joints at its ends, its acceleration between those of
-    the links, at the second of the two; from the end that went first. Where both are due they alternate, as
-    in the aba ordering, so that one link is finished before the next.
+
+def listed(ordering: Iterable[str], steps: Iterable[Steps]) -> list[str]:
+    """An ordering that lists all steps and no others.
+
+    A step's wrench that was not listed goes between the wrenches of the joints at its ends, its acceleration
+    between those of the links, at the second of the two; from the end that went first. Where both are due they
+    alternate, as in the aba ordering, so that one link is finished before the next.
     """
     touching: dict[str, list[Steps]] = {}
+    there: set[str] = set()
     for step in steps:
+        there.update((*step.wrenches, *step.accelerations))
         for name in (f"F[{step.joint}]", f"F[{step.parent_joint}]", f"A[{step.child}]", f"A[{step.parent}]"):
             touching.setdefault(name, []).append(step)
+    given = [name for name in ordering if step_owner(name) is None or whole(name) in there]
+    placed = {variable for name in given if (variable := whole(name)) in there}
     done: set[str] = set()
     result: list[str] = []
-    for name in ordering:
-        variable = halves.whole(name)
+    for name in given:
+        variable = whole(name)
         for step in touching.get(variable, ()):
-            due = [x for x in _due(step, variable, done) if x not in done]
+            due = [x for x in _due(step, variable, done) if x not in placed]
             result += due
-            done.update(due)
+            placed.update(due)
         result.append(name)
         done.add(variable)
     return result
@@ -128,8 +148,7 @@ def extended(ordering: Iterable[str], steps: Iterable[Steps]) -> list[str]:
 
 def _due(step: Steps, name: str, done: set[str]) -> list[str]:
     """The step's variables to eliminate before a variable of its ends."""
-    wrenches = [f"F[{step.joint}{suffix}]" for suffix in step.suffixes]
-    accelerations = [f"A[{step.child}{suffix}]" for suffix in step.suffixes]
+    wrenches, accelerations = step.wrenches, step.accelerations
     child_wrench, child_acceleration = f"F[{step.joint}]", f"A[{step.child}]"
     parent_wrench, parent_acceleration = f"F[{step.parent_joint}]", f"A[{step.parent}]"
     if name in (parent_wrench, parent_acceleration) and {child_wrench, child_acceleration} <= done:
@@ -144,3 +163,12 @@ def _due(step: Steps, name: str, done: set[str]) -> list[str]:
     if name == child_acceleration and parent_acceleration in done:
         return accelerations
     return []
+
+
+def _name_inside(name: str) -> str:
+    """What the mechanism with steps calls a variable: A[child:turn].angular for A[child]:turn.angular."""
+    owner = step_owner(name)
+    if owner is None:
+        return name
+    step = whole(name)[len(owner) :]
+    return f"{owner[:-1]}{step}]{name[len(owner) + len(step) :]}"

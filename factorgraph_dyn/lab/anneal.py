@@ -15,22 +15,20 @@ The work runs once a task, thousands of scores each.
 
 from __future__ import annotations
 
-import copy
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from factorgraph_dyn.equations import LinearGraph
 from factorgraph_dyn.lab.scores import Score
 from factorgraph_dyn.lab.twins import Twins
-from factorgraph_dyn.ordering import halves as halving
+from factorgraph_dyn.ordering.halves import halves, whole
 
 Names = tuple[str, ...]
+Progress = Callable[[int], float]
 ELITES = 8
 TWIN_MOVES = 0.75  # share of the moves that are repeated in twins
 BLOCK_MOVES = 0.25  # share of the moves that take neighbours in the ordering along
-HALVING_MOVES = 0.2  # share of the moves that split a variable or join its halves, where allowed
 REMEMBERED = 100_000  # scores
 
 
@@ -40,13 +38,13 @@ class Found:
 
     Attributes:
         elites: (score, ordering) of the best ones, best first, scores distinct.
-        last: Where annealing stood in the end.
+        last: Score and ordering where annealing stood in the end.
         evaluations: Candidates scored.
         interrupted: Whether the user stopped it.
     """
 
     elites: tuple[tuple[float, Names], ...]
-    last: Names
+    last: tuple[float, Names]
     evaluations: int
     interrupted: bool = False
 
@@ -70,32 +68,23 @@ class Elites:
 
 
 class Mover:
-    """Random moves of the variables of a graph, and of their halves where these may stand apart."""
+    """Random moves of variables and of parts of them."""
 
-    def __init__(self, graph: LinearGraph, twins: Twins, *, halves: bool = False) -> None:
-        beside: dict[str, set[str]] = {name: set() for name in graph.by_name}
-        for factor in graph.factors:
-            held = [str(v) for v, _ in factor.blocks if str(v) in beside]
+    def __init__(self, factors: Iterable[Sequence[str]], twins: Twins) -> None:
+        beside: dict[str, set[str]] = {}
+        for held in factors:
             for name in held:
-                beside[name].update(held)
+                beside.setdefault(name, set()).update(held)
         near = {name: set().union(*(beside[other] for other in beside[name])) for name in beside}
         self._near = {name: sorted(others) for name, others in near.items()}
         self._twins = twins
-        self._halves = halves
-
-    @property
-    def leaving_halves(self) -> Mover:
-        """The same moves, but for splitting and joining."""
-        other = copy.copy(self)
-        other._halves = False
-        return other
 
     def move(self, ordering: Names, rng: random.Random) -> Names:
         """The ordering after a random move."""
         variable = rng.choice(ordering)
-        if self._halves and rng.random() < HALVING_MOVES:
-            return self._halved(ordering, variable, rng)
-        anchor = _element(ordering, rng.choice(self._near[halving.whole(variable)]), rng)
+        anchor = rng.choice(self._near[whole(variable)])
+        if anchor not in ordering:
+            anchor = rng.choice(halves(anchor))
         after = rng.random() < 0.5
         along = rng.randint(2, 4) if rng.random() < BLOCK_MOVES else 1
         moved = _moved(ordering, variable, anchor, after, along)
@@ -106,27 +95,6 @@ class Mover:
                 if twin in present and its_anchor in present:
                     moved = _moved(moved, twin, its_anchor, after, 1)
         return moved
-
-    def _halved(self, ordering: Names, variable: str, rng: random.Random) -> Names:
-        """The ordering with a whole variable split and one half moved, or with two halves joined."""
-        name = halving.whole(variable)
-        parts = halving.halves(name)
-        if variable != name:  # join where one of the halves stands
-            stays = rng.choice(parts)
-            return tuple(name if x == stays else x for x in ordering if x not in parts or x == stays)
-        if len(parts) == 1:
-            return ordering
-        if rng.random() < 0.5:
-            parts = parts[::-1]
-        place = ordering.index(name)
-        split = (*ordering[:place], *parts, *ordering[place + 1 :])
-        anchor = _element(split, rng.choice(self._near[name]), rng)
-        return _moved(split, rng.choice(parts), anchor, rng.random() < 0.5, 1)
-
-
-def _element(ordering: Names, variable: str, rng: random.Random) -> str:
-    """The variable itself if it is whole in the ordering, else one of its halves."""
-    return variable if variable in ordering else rng.choice(halving.halves(variable))
 
 
 def _moved(ordering: Names, variable: str, anchor: str, after: bool, along: int) -> Names:
@@ -148,10 +116,9 @@ def anneal(
     start: Names,
     *,
     seed: int,
-    evaluations: int,
     hot: float,
     cold: float,
-    out_of_time: Callable[[], bool] = lambda: False,
+    progress: Progress,
 ) -> Found:
     """The best orderings on an annealing run.
 
@@ -160,9 +127,8 @@ def anneal(
         mover: Makes candidates.
         start: Where to start.
         seed: Of the random moves.
-        evaluations: Candidates to score.
         hot, cold: First and last temperature, as parts of the score of the start.
-        out_of_time: Asked before every candidate; true stops the run.
+        progress: How much of the run is over after so many evaluations; it ends at 1.
     """
     rng = random.Random(seed)
     elites, known = Elites(), dict[Names, float]()
@@ -172,9 +138,9 @@ def anneal(
     done = tried = 0
     interrupted = False
     try:
-        while done < evaluations and tried < 20 * evaluations and not out_of_time():
+        # Candidates that are known cost next to nothing, but where all are known there must be an end.
+        while (part := progress(max(done, tried // 20))) < 1:
             tried += 1
-            part = done / evaluations
             temperature = scale * hot * (cold / hot) ** part
             threshold = value - temperature * math.log(1.0 - rng.random())
             candidate = mover.move(current, rng)
@@ -191,16 +157,10 @@ def anneal(
                 elites.offer(found, candidate)
     except KeyboardInterrupt:
         interrupted = True
-    return Found(elites.sorted(), current, done, interrupted)
+    return Found(elites.sorted(), (value, current), done, interrupted)
 
 
-def beam(
-    score: Score,
-    start: Sequence[Names],
-    *,
-    width: int,
-    out_of_time: Callable[[], bool] = lambda: False,
-) -> Found:
+def beam(score: Score, start: Sequence[Names], *, width: int, progress: Progress) -> Found:
     """The best orderings that differ from some start by insertions, position by position.
 
     At position k every later variable is tried there, the rest left as it is, and the ``width`` best
@@ -217,14 +177,11 @@ def beam(
             states = dict(kept)
             worst = kept[-1][1]
             for ordering, _ in kept:
-                for k in range(position + 1, len(ordering)):
-                    if out_of_time():
-                        return Found(elites.sorted(), kept[0][0], done)
-                    candidate = (
-                        *ordering[:position], ordering[k], *ordering[position:k], *ordering[k + 1 :]
-                    )  # fmt: skip
+                for candidate in _insertions(ordering, position):
                     if candidate in states:
                         continue
+                    if progress(done) >= 1:
+                        return Found(elites.sorted(), _best(elites, start), done)
                     found = score(candidate, worst)
                     done += 1
                     if math.isfinite(found):
@@ -232,5 +189,14 @@ def beam(
                         elites.offer(found, candidate)
     except KeyboardInterrupt:
         interrupted = True
-    best = elites.sorted()
-    return Found(best, best[0][1] if best else start[0], done, interrupted)
+    return Found(elites.sorted(), _best(elites, start), done, interrupted)
+
+
+def _insertions(ordering: Names, position: int) -> Iterator[Names]:
+    """The orderings in which a later variable stands at a position."""
+    for k in range(position + 1, len(ordering)):
+        yield (*ordering[:position], ordering[k], *ordering[position:k], *ordering[k + 1 :])
+
+
+def _best(elites: Elites, start: Sequence[Names]) -> tuple[float, Names]:
+    return elites.sorted()[0] if elites.sorted() else (math.inf, start[0])

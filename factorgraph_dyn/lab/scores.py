@@ -14,8 +14,8 @@ The work runs thousands of times a search, about a millisecond each.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
 
 from factorgraph_dyn.compiler.eliminate import GOOD_QUALITY
 from factorgraph_dyn.compiler.problem import Problem
@@ -28,6 +28,7 @@ from factorgraph_dyn.lab.steps import Stepper
 from factorgraph_dyn.lab.tape_cost import TapeCost, TapeScorer
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import eliminate_structure
+from factorgraph_dyn.ordering.halves import halves
 
 KERNEL_OBJECTIVES = ("operations", "time")
 OBJECTIVES = (*KERNEL_OBJECTIVES, "depth", "blocks")
@@ -36,20 +37,32 @@ SLACK = 1.15  # how far the values made may run ahead of the threshold before a 
 PER_LEVEL = 1e12  # a level outweighs any number of operations
 
 
-class Score(Protocol):
-    """Gives what is to be small; may give infinity for anything above the threshold."""
+class Score(ABC):
+    """Gives what is to be small; may give infinity for anything above the threshold.
+
+    Attributes:
+        graph: Whose variables an ordering has to list.
+        factors: Names of the variables, and of the steps inside joints, that each equation holds.
+    """
 
     graph: LinearGraph
+    factors: Sequence[Sequence[str]]
 
+    @abstractmethod
     def __call__(self, ordering: Sequence[str], threshold: float = math.inf) -> float:
         """The score of an ordering."""
 
+    def apart(self, ordering: Sequence[str]) -> tuple[str, ...]:
+        """The ordering with everything apart that may be moved by itself."""
+        return tuple(ordering)
 
-class TapeScore:
+
+class TapeScore(Score):
     """Operations or instructions of the kernel."""
 
     def __init__(self, stepper: Stepper, objective: str) -> None:
-        self.graph = stepper.graph
+        self.graph, self.factors = stepper.graph, stepper.factors
+        self.stepper = stepper
         self._scorer = TapeScorer(stepper)
         self._instructions = objective == "time"
         self._made_per_score = math.inf
@@ -66,12 +79,17 @@ class TapeScore:
         self._made_per_score = cost.made / score if score else math.inf
         return score
 
+    def apart(self, ordering: Sequence[str]) -> tuple[str, ...]:
+        """The ordering with all steps inside joints and all halves of variables."""
+        return tuple(half for name in self.stepper.listed(ordering) for half in halves(name))
 
-class TraceScore:
+
+class TraceScore(Score):
     """Operations of the kernel, each ordering traced by itself: for problems with undetermined parts."""
 
     def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
         self.graph = problem_graph(mechanism, problem)
+        self.factors = _factors(self.graph)
         self._mechanism, self._problem = mechanism, problem
 
     def __call__(self, ordering: Sequence[str], threshold: float = math.inf) -> float:
@@ -82,11 +100,11 @@ class TraceScore:
             return math.inf
 
 
-class StructureScore:
+class StructureScore(Score):
     """Levels of the clique tree, or operations of the block model."""
 
     def __init__(self, graph: LinearGraph, objective: str) -> None:
-        self.graph = graph
+        self.graph, self.factors = graph, _factors(graph)
         self._model = BlockModel(graph)
         self._by_depth = objective == "depth"
 
@@ -99,6 +117,10 @@ class StructureScore:
             return float(operations)
         structure = eliminate_structure(self.graph, [self.graph.by_name[name] for name in ordering])
         return PER_LEVEL * structure.depth + operations
+
+
+def _factors(graph: LinearGraph) -> list[list[str]]:
+    return [[str(v) for v, _ in factor.blocks] for factor in graph.factors]
 
 
 def is_safe(cost: TapeCost) -> bool:

@@ -33,25 +33,29 @@ from factorgraph_dyn.lab.judge import Judge
 from factorgraph_dyn.lab.processes import ProcessExecutor
 from factorgraph_dyn.lab.progress import Progress
 from factorgraph_dyn.lab.results import SearchResult
-from factorgraph_dyn.lab.scores import KERNEL_OBJECTIVES, OBJECTIVES, Score
+from factorgraph_dyn.lab.scores import OBJECTIVES, Score
 from factorgraph_dyn.lab.starts import mixed_orderings
 from factorgraph_dyn.lab.tasks import Asked, Task
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import ORDERING_NAMES, choose_ordering, saved
 from factorgraph_dyn.ordering.halves import joined
 
-ROUND = 250  # evaluations of a lane in one round
+ROUNDS = 16  # of annealing, where the clock ends them
+ROUND = 200  # evaluations of a lane in one round, where the number of rounds is asked for
 SHORTEST_ROUND = 40
 USUAL_SIZE = 21  # variables of a seven-joint arm, for which rounds and temperatures are right
-CYCLE = (0.02, 0.008, 0.003, 0.0012)  # temperatures at which the rounds of a cycle start
-COOLING = 0.3  # from the start of a round to its end
-BEAM_WIDTH = 2
-BEAM_EVERY = 8  # rounds
+HOT, COLD = 0.008, 0.0005  # first and last temperature, as parts of the score
+BEAM_WIDTH = 4
+BEAM_SHARE = 0.05  # of the budget
 FAR = 1.3
 STARTING_SHARE = 0.15  # of the budget, for scoring what is known already
 EXACT_SHARE = 0.1  # of the budget, for the block optimum
 SETS_PER_SECOND = 10_000  # that the exact search is sure to manage
 JUDGING_SHARE = 0.08  # of the budget, kept for compiling the best ones
+
+
+Place = tuple[float, Names]
+"""Score and ordering at which a lane stands."""
 
 
 def search_orderings(
@@ -164,7 +168,7 @@ class _Search:
 
     def start(self) -> None:
         """Score what is known already."""
-        score, _ = tasks.score_of(self.asked)
+        score, _ = tasks.new_score(self.asked)
         for name in ORDERING_NAMES:
             try:
                 self.named[name] = choose_ordering(self.asked.mechanism, score.graph, name).variables
@@ -203,43 +207,60 @@ class _Search:
             self.block_optimum = exact_ordering(score.graph, share)
 
     def run(self, executor: Executor | None, lanes: int, rounds: int | None, bar: Progress) -> None:
-        """Run rounds until the budget is used up."""
-        stop_at = self.budget * (1 - JUDGING_SHARE)
-        places = [self.elites.sorted()[k % len(self.elites.sorted())][1] for k in range(lanes)]
-        number = 0
-        while self.seconds < stop_at and (rounds is None or number < rounds) and not self.interrupted:
-            left = stop_at - self.seconds
-            work = [self._task(number, lane, places[lane], left) for lane in range(lanes)]
-            found = self._gather(executor, work)
-            for lane, outcome in enumerate(found):
-                self.evaluations += outcome.evaluations
-                self.interrupted |= outcome.interrupted
-                for value, names in outcome.elites:
-                    self.elites.offer(value, names)
-                if outcome.elites:
-                    places[lane] = outcome.elites[0][1]
-            number += 1
-            self._exchange(places, number)
-            self._note()
-            bar.update(self.seconds, self.elites.sorted()[0][0], self.evaluations)
+        """Run the beam, then rounds of annealing until the budget is used up."""
+        places = self._beams(executor, lanes, rounds is not None, bar)
+        total = rounds or ROUNDS
+        for number in range(total):
+            if self.interrupted or self._left <= 0:
+                break
+            # Lanes stop by the clock, all at once, unless the number of rounds alone is to decide.
+            seconds, evaluations = (self._left / (total - number), None) if rounds is None else (self._left, ROUND)
+            work = [
+                self._annealing(number, total, lane, place, seconds, evaluations)
+                for lane, (_, place) in enumerate(places)
+            ]
+            self._keep(places, self._gather(executor, work), bar)
+            if number + 1 in (total // 2, total * 3 // 4):
+                _share(places)
 
-    def _task(self, number: int, lane: int, place: Names, left: float) -> Task:
-        if number % BEAM_EVERY == BEAM_EVERY - 1 and lane == 0:
-            start = tuple(names for _, names in self.elites.sorted()[:BEAM_WIDTH])
-            return Task(self.asked, start, width=BEAM_WIDTH, seconds=left)
+    @property
+    def _left(self) -> float:
+        """Seconds until the best ones are to be judged."""
+        return self.budget * (1 - JUDGING_SHARE) - self.seconds
+
+    def _beams(self, executor: Executor | None, lanes: int, counted: bool, bar: Progress) -> list[Place]:
+        """Where each lane's beam ends."""
+        known = self.elites.sorted()
+        places = [known[lane % len(known)] for lane in range(lanes)]
+        seconds, evaluations = (self._left, ROUND) if counted else (BEAM_SHARE * self.budget, None)
+        work = []
+        for lane in range(lanes):
+            starts = dict.fromkeys(joined(names) for _, names in known[lane % len(known) :: lanes][:BEAM_WIDTH])
+            work.append(Task(self.asked, tuple(starts), seconds, evaluations, width=BEAM_WIDTH))
+        ends = list(places)
+        self._keep(ends, self._gather(executor, work), bar)
+        return [min(pair) for pair in zip(places, ends, strict=True)]  # a resumed search may stand better already
+
+    def _annealing(
+        self, number: int, total: int, lane: int, place: Names, seconds: float, evaluations: int | None
+    ) -> Task:
         # A move is local: the larger the graph, the smaller its part of the score, and the slower a score.
         share = min(1.0, USUAL_SIZE / len(joined(place)))
-        hot = share * CYCLE[(number + lane) % len(CYCLE)]
-        return Task(
-            self.asked,
-            (place,),
-            seed=(self.seed * 1_000_003 + number) * 1_000 + lane,
-            evaluations=max(SHORTEST_ROUND, int(share * ROUND)),
-            hot=hot,
-            cold=COOLING * hot,
-            apart=lane % 2 == 1 and self.asked.objective in KERNEL_OBJECTIVES,
-            seconds=left,
-        )
+        hot, cold = (share * HOT * (COLD / HOT) ** (k / total) for k in (number, number + 1))
+        counted = None if evaluations is None else max(SHORTEST_ROUND, int(share * evaluations))
+        seed = (self.seed * 1_000_003 + number) * 1_000 + lane
+        return Task(self.asked, (place,), seconds, counted, seed, hot, cold)
+
+    def _keep(self, places: list[Place], found: list[Found], bar: Progress) -> None:
+        """Take over what the lanes found and where they stand."""
+        for lane, outcome in enumerate(found):
+            self.evaluations += outcome.evaluations
+            self.interrupted |= outcome.interrupted
+            for value, names in outcome.elites:
+                self.elites.offer(value, names)
+            places[lane] = outcome.last
+        self._note()
+        bar.update(self.seconds, self.elites.sorted()[0][0], self.evaluations)
 
     def _gather(self, executor: Executor | None, work: list[Task]) -> list[Found]:
         if executor is None:
@@ -252,13 +273,6 @@ class _Search:
             for future in futures:
                 future.cancel()
             return [f.result() for f in futures if f.done() and not f.cancelled() and not f.exception()]
-
-    def _exchange(self, places: list[Names], number: int) -> None:
-        """At the end of a cycle, every second lane goes on from the best of all."""
-        if number % len(CYCLE) == 0:
-            best = self.elites.sorted()
-            for lane in range(0, len(places), 2):
-                places[lane] = best[(lane // 2) % len(best)][1]
 
     def _note(self) -> None:
         """Remember how the best went down, and write it to the results file."""
@@ -298,6 +312,14 @@ class _Search:
         if self.path is not None:
             saved.write(self.path, result.saved())
         return result
+
+
+def _share(places: list[Place]) -> None:
+    """Let the worse half of the lanes go on from where the better half stands."""
+    by_score = sorted(range(len(places)), key=lambda lane: places[lane][0])
+    half = (len(places) + 1) // 2
+    for better, worse in zip(by_score, by_score[half:], strict=False):
+        places[worse] = places[better]
 
 
 def _workers(executor: Executor | None) -> int:

@@ -27,7 +27,7 @@ from factorgraph_dyn.compiler import tape as t
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
 from factorgraph_dyn.compiler.problem import Problem
 from factorgraph_dyn.compiler.samples import SampledTape
-from factorgraph_dyn.compiler.split import extended
+from factorgraph_dyn.compiler.split import listed
 from factorgraph_dyn.compiler.tape import Samples, Tape
 from factorgraph_dyn.compiler.trace import _SPECIAL, _Tracer
 from factorgraph_dyn.errors import CompileError
@@ -117,19 +117,54 @@ class RememberingSamples(SampledTape):
         return found
 
 
+class _Memory:
+    """What has been worked out about rows, by their contents."""
+
+    def __init__(self) -> None:
+        self.rows: dict[frozenset[tuple[int, int]], int] = {}
+        self.scales: dict[int, Samples] = {}
+        self.qualities: dict[tuple[int, ...], tuple[list[float], list[float]]] = {}
+
+    def clear(self) -> None:
+        self.rows.clear()
+        self.scales.clear()
+        self.qualities.clear()
+
+
 class _StepElimination(Elimination):
     worst: float
-    row_scales: dict[frozenset[tuple[int, int]], Samples]
+    memory: _Memory
+    contents: dict[int, int]
+
+    def _content(self, number: int) -> int:
+        """A number that rows of the same contents share."""
+        found = self.contents.get(number)
+        if found is None:
+            rows = self.memory.rows
+            found = self.contents[number] = rows.setdefault(frozenset(self.rows[number].items()), len(rows))
+        return found
 
     def _scale(self, number: int) -> Samples:
         scale = self.scales.get(number)
         if scale is None:
-            key = frozenset(self.rows[number].items())
-            scale = self.row_scales.get(key)
+            key = self._content(number)
+            scale = self.memory.scales.get(key)
             if scale is None:
-                scale = self.row_scales[key] = super()._scale(number)
+                scale = self.memory.scales[key] = super()._scale(number)
             self.scales[number] = scale
         return scale
+
+    def _qualities(self, column: int, numbers: list[int]) -> tuple[list[float], list[float]]:
+        key = (column, *map(self._content, numbers))
+        found = self.memory.qualities.get(key)
+
+        if found is None:
+            found = self.memory.qualities[key] = super()._qualities(column, numbers)
+        return found
+
+    def _subtract(self, number: int, column: int, pivot_row: Row, inverse: int) -> None:
+        self.contents.pop(number, None)
+        super()._subtract(number, column, pivot_row, inverse)
 
     def _choose(self, columns: set[int]) -> Any:
         pivot = super()._choose(columns)
@@ -156,12 +191,15 @@ class Stepper:
         self.graph = tracer.structure(graph)
         self._inner = tracer.steps
         self.classical: tuple[str, ...] = chosen.variables
+        names = self.listed(self.classical)
         self.tape = RecordingTape.taken_over(tracer.tape)
         self.samples = RememberingSamples.taken_over(tracer.samples, self.tape)
         tracer.tape, tracer.samples = self.tape, self.samples
-        self.unknowns = {x.name: x for x in unknowns}
+        self.unknowns = dict(zip(names, unknowns, strict=True))
+        called = {x.name: name for name, x in self.unknowns.items()}
+        self.factors = [[called[str(v)] for v, _ in factor.blocks if str(v) in called] for factor in graph.factors]
         first = _StepElimination(self.tape, self.samples, rows, unknowns, _SPECIAL)
-        first.row_scales = {}
+        first.memory, first.contents = _Memory(), {}
         self._template = copy.copy(first)
         self._start = tuple(_numbered(number, row) for number, row in first.rows.items())
         first.worst = 1.0
@@ -174,8 +212,10 @@ class Stepper:
         self.outputs = tuple({abs(int(ref)) for output in outputs for ref in output.flat} - {0})
         self.tape.merges.clear()
         for name in list(self.unknowns):
-            for half in halves.halves(name):
-                self.unknowns[half] = Unknown(half, halves.columns(half, graph))
+            parts, columns_of = halves.halves(name), self.unknowns[name].columns
+            size = len(columns_of) // len(parts)
+            for k, half in enumerate(parts):
+                self.unknowns[half] = Unknown(half, columns_of[k * size : (k + 1) * size])
         self._atoms = {name: halves.halves(name) for name in self.unknowns}
         self._atom_of = {
             column: atom for atoms in self._atoms.values() for atom in atoms for column in self.unknowns[atom].columns
@@ -183,12 +223,16 @@ class Stepper:
         self._atoms_of_row: dict[NumberedRow, frozenset[str]] = {}
         self._steps: dict[Any, Step | None] = {}
 
+    def listed(self, ordering: Sequence[str]) -> tuple[str, ...]:
+        """The ordering with all steps inside joints listed."""
+        return tuple(listed(ordering, self._inner))
+
     def steps(self, ordering: Sequence[str], limit: float = math.inf) -> list[Step] | None:
         """The steps of an ordering.
 
         None where a pivot is missing or unsafe, or where elimination makes more values than ``limit``.
         """
-        ordering = extended(ordering, self._inner)
+        ordering = self.listed(ordering)
         element_of = {atom: name for name in ordering for atom in self._atoms[name]}
         rank = {name: k for k, name in enumerate(ordering)}
         holding: dict[str, set[NumberedRow]] = {atom: set() for atom in element_of}
@@ -228,7 +272,7 @@ class Stepper:
             if len(self._steps) >= MEMORY:
                 for memory in (self._steps, self._atoms_of_row, self.samples.sums):
                     memory.clear()
-                self._template.row_scales.clear()
+                self._template.memory.clear()
             with np.errstate(all="ignore"):  # sampled states may be singular for values that are never used
                 step = self._steps[key] = self._do(name, rows, later)
             return step
@@ -243,7 +287,7 @@ class Stepper:
                     elimination.holding[column].add(number)
         elimination.unknown_columns = set(elimination.holding)
         elimination.position = {c: k for k, x in enumerate((name, *later)) for c in self.unknowns[x].columns}
-        elimination.scales, elimination.steps = {}, []
+        elimination.scales, elimination.contents, elimination.steps = {}, {}, []
         elimination.result, elimination.worst = Eliminated(), 1.0
         size = len(self.tape)
         try:
@@ -292,9 +336,7 @@ class Stepper:
 
     def _as_made(self, operation: int, a: int, b: int) -> Maker:
         """The maker of a value that was known, as it would be had the value been new."""
-        if operation == t.ADD and (a < 0) != (b < 0):
-            return (t.SUB, a, -b) if a > 0 else (t.SUB, b, -a)
-        a, b = abs(a), abs(b)
+        operation, a, b = as_made(operation, a, b)
         if operation == t.MUL:
             tape = self.tape
             if b in tape.constants:
@@ -311,6 +353,13 @@ class Stepper:
             return 0.0
         sizes = np.abs(values)
         return float(sizes.min() / np.median(sizes))
+
+
+def as_made(operation: int, a: int, b: int) -> Maker:
+    """The maker of the value, up to its sign, of an operation on references."""
+    if operation == t.ADD and (a < 0) != (b < 0):
+        return (t.SUB, a, -b) if a > 0 else (t.SUB, b, -a)
+    return operation, abs(a), abs(b)
 
 
 def _numbered(number: int, row: Row) -> NumberedRow:

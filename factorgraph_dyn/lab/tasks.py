@@ -6,20 +6,19 @@ it has met, so that steps found in one task serve the next.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from time import monotonic
 
 from factorgraph_dyn.compiler.problem import Problem, make_problem
-from factorgraph_dyn.lab.anneal import Found, Mover, Names, anneal, beam
-from factorgraph_dyn.lab.scores import KERNEL_OBJECTIVES, Score, make_score
+from factorgraph_dyn.lab.anneal import Found, Mover, Names, Progress, anneal, beam
+from factorgraph_dyn.lab.scores import Score, make_score
 from factorgraph_dyn.lab.twins import Twins
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.ordering.halves import halves
 
 KEPT_SCORES = 4
+SHORTEST = 1e-3  # s, of a task
 
 
 @dataclass(frozen=True)
@@ -58,21 +57,30 @@ class Task:
     Attributes:
         asked: What is searched for.
         start: Orderings to start from; annealing takes the first.
-        seed, evaluations, hot, cold: Of annealing.
-        width: Of the beam.
-        apart: Whether annealing starts with all halves of variables apart and leaves them so.
         seconds: After which the task stops.
+        evaluations: After which it stops, so that its length does not depend on the machine; None for no limit.
+        seed, hot, cold: Of annealing.
+        width: Of the beam.
     """
 
     asked: Asked
     start: tuple[Names, ...]
+    seconds: float
+    evaluations: int | None = None
     seed: int = 0
-    evaluations: int = 0
-    hot: float = 0.02
-    cold: float = 0.0005
+    hot: float = 0.0
+    cold: float = 0.0
     width: int = 0
-    apart: bool = False
-    seconds: float = math.inf
+
+    def progress(self) -> Progress:
+        """A function that tells which part of the task is over, from now on."""
+        began, seconds = monotonic(), max(self.seconds, SHORTEST)
+
+        def part(done: int) -> float:
+            over = (monotonic() - began) / seconds
+            return over if self.evaluations is None or over >= 1 else done / self.evaluations
+
+        return part
 
 
 class _Memory(threading.local):
@@ -85,14 +93,16 @@ class _Memory(threading.local):
 _memory = _Memory()
 
 
+def new_score(asked: Asked) -> tuple[Score, Mover]:
+    """The score and the moves of a problem."""
+    score = make_score(asked.mechanism, asked.make_problem(), asked.objective)
+    return score, Mover(score.factors, Twins(asked.mechanism))
+
+
 def score_of(asked: Asked) -> tuple[Score, Mover]:
     """The score and the moves of a problem, kept for the next task."""
     scores = _memory.scores
-    found = scores.pop(asked.key, None)
-    if found is None:
-        score = make_score(asked.mechanism, asked.make_problem(), asked.objective)
-        kernels = asked.objective in KERNEL_OBJECTIVES
-        found = score, Mover(score.graph, Twins(asked.mechanism), halves=kernels)
+    found = scores.pop(asked.key, None) or new_score(asked)
     scores[asked.key] = found
     while len(scores) > KEPT_SCORES:
         scores.popitem(last=False)
@@ -101,24 +111,9 @@ def score_of(asked: Asked) -> tuple[Score, Mover]:
 
 def run(task: Task) -> Found:
     """What a task finds."""
-    deadline = monotonic() + task.seconds
-    score, mover = score_of(task.asked)
-
-    def out_of_time() -> bool:
-        return monotonic() > deadline
-
+    # Estimates depend a little on what was scored before: a task that is to be repeatable begins anew.
+    score, mover = score_of(task.asked) if task.evaluations is None else new_score(task.asked)
     if task.width:
-        return beam(score, task.start, width=task.width, out_of_time=out_of_time)
-    start = task.start[0]
-    if task.apart:
-        start, mover = tuple(half for name in start for half in halves(name)), mover.leaving_halves
-    return anneal(
-        score,
-        mover,
-        start,
-        seed=task.seed,
-        evaluations=task.evaluations,
-        hot=task.hot,
-        cold=task.cold,
-        out_of_time=out_of_time,
-    )
+        return beam(score, task.start, width=task.width, progress=task.progress())
+    start = score.apart(task.start[0])
+    return anneal(score, mover, start, seed=task.seed, hot=task.hot, cold=task.cold, progress=task.progress())

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from factorgraph_dyn.model import Joint, Mechanism
-from factorgraph_dyn.ordering.halves import halves
+from factorgraph_dyn.ordering.halves import STEPS, halves
 
 SMALLEST = 2  # joints of a subtree worth the name
 
@@ -71,5 +71,6 @@ def _variables(joints: tuple[Joint, ...]) -> list[str]:
         part
         for joint in joints
         for name in (f"tau[{joint.name}]", f"F[{joint.name}]", f"A[{joint.child}]", f"a[{joint.name}]")
-        for part in dict.fromkeys((name, *halves(name)))
+        for variable in (name, *(f"{name}:{step}" for step in STEPS))
+        for part in dict.fromkeys((variable, *halves(variable)))
     ]

@@ -58,8 +58,8 @@ def choose_ordering(
     Args:
         mechanism: The mechanism.
         graph: Whose variables are ordered.
-        ordering: A name, "search", a results file, or names of variables and of their halves.
-        halves: Whether halves of variables may stand apart, as in kernels; they are joined otherwise.
+        ordering: A name, "search", a results file, or names of variables, of their halves and of steps.
+        halves: Whether halves may stand apart and steps be listed, as in kernels; variables are whole otherwise.
 
     Raises:
         OrderingError: An unknown name, an algorithm that does not fit the problem, or a sequence that
@@ -98,7 +98,20 @@ def _checked(graph: LinearGraph, ordering: Ordering, halves: bool) -> Ordering:
         )
     joined = Ordering(ordering.name, halving.joined(ordering.variables))
     _check_permutation(graph, joined)
+    _check_steps(graph, ordering)
     return ordering if halves else joined
+
+
+def _check_steps(graph: LinearGraph, ordering: Ordering) -> None:
+    """Raise unless the steps that an ordering lists belong to variables of the graph and stand there once."""
+    steps = Counter(name for name in ordering.variables if halving.step_owner(name))
+    wrong = [name for name, count in steps.items() if count > 1 or halving.step_owner(name) not in graph.by_name]
+    if wrong:
+        raise OrderingError(
+            f"The ordering {ordering.name!r} names the steps {', '.join(wrong)}; a step, such as 'A[forearm]:turn', "
+            "belongs to a variable of the problem and is listed once or not at all.",
+            ordering=ordering,
+        )
 
 
 def _saved(mechanism: Mechanism, graph: LinearGraph, word: str) -> Ordering:

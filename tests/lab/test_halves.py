@@ -1,10 +1,10 @@
-"""Halves of variables: apart in kernels, joined for GTSAM, refused where one is missing."""
+"""Halves of variables and steps inside joints: apart in kernels, unknown to GTSAM, refused where they do not fit."""
 
 import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.ordering.halves import halves, joined, whole
+from factorgraph_dyn.ordering.halves import halves, joined, step_owner, whole
 from tests.helpers import relative_error
 
 RRR = fgd.robots.rrr()
@@ -42,3 +42,51 @@ def test_names_of_halves():
 def test_halves_must_be_complete(ordering):
     with pytest.raises(fgd.OrderingError, match=r"half of|not there"):
         fgd.compile(RRR, "forward", ordering=ordering)
+
+
+UR5 = fgd.robots.ur5()
+LISTED = (
+    "A[link3]:shift.linear", "F[joint3]:shift", "A[link3]:shift.angular",
+    *fgd.compile(UR5, "forward", ordering="crba").ordering,
+)  # fmt: skip
+
+
+def test_kernels_eliminate_steps_where_the_ordering_lists_them():
+    kernel = fgd.compile(UR5, "forward", ordering=LISTED)
+    assert kernel.ordering.variables == LISTED
+    assert kernel.operations != fgd.compile(UR5, "forward", ordering="crba").operations
+    q, v = UR5.random_state(0)
+    tau = np.arange(6.0)
+    graph = fgd.forward_dynamics(UR5, q, v, tau, ordering=LISTED)
+    assert graph.ordering.variables == LISTED[3:]
+    assert relative_error(kernel(q, v, tau), graph.a) < AGREEMENT
+
+
+def test_steps_that_a_kernel_has_not_are_passed_over():
+    first = UR5.joints[0].child  # the placement of a joint of the base is constant
+    listed = fgd.compile(UR5, "forward", ordering=(f"A[{first}]:turn", *LISTED))
+    assert listed.operations == fgd.compile(UR5, "forward", ordering=LISTED).operations
+
+
+def test_names_of_steps():
+    assert halves("A[link]:turn") == ("A[link]:turn.angular", "A[link]:turn.linear")
+    assert step_owner("F[joint]:shift.moment") == "F[joint]"
+    assert step_owner("A[link:shift]") is None
+    assert whole("A[link]:shift.linear") == "A[link]:shift"
+    assert joined(("F[j]:turn.force", "F[j].force", "F[j]:turn.moment", "F[j].moment")) == ("F[j]",)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ("A[tail]:turn",),
+        ("a[joint3]:turn",),
+        ("A[link3]:turn",) * 2,
+        ("A[link3]:turn.linear",),
+        ("A[link3]:roll",),
+    ],
+    ids=["no such link", "no such kind", "twice", "one half", "no such step"],
+)
+def test_steps_must_fit(steps):
+    with pytest.raises(fgd.OrderingError, match=r"half of|not there|steps"):
+        fgd.compile(UR5, "forward", ordering=(*steps, *LISTED[3:]))

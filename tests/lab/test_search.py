@@ -142,8 +142,8 @@ def test_interrupted_annealing_gives_what_it_has(monkeypatch):
 
     from factorgraph_dyn.lab.anneal import anneal
 
-    start = tuple(fgd.choose_ordering(RRR, score.graph, "aba"))
-    found = anneal(stopping, mover, start, seed=0, evaluations=200, hot=0.02, cold=0.001)
+    start = score.apart(fgd.choose_ordering(RRR, score.graph, "aba"))
+    found = anneal(stopping, mover, start, seed=0, hot=0.02, cold=0.001, progress=lambda done: done / 200)
     assert found.interrupted
     assert found.elites[0][0] < score(start)
 
