@@ -13,7 +13,7 @@ import pytest
 import factorgraph_dyn as fgd
 
 RRR = fgd.robots.rrr()
-FOUR_BAR = fgd.robots.four_bar()
+FOUR_BAR, FIVE_BAR = fgd.robots.four_bar(), fgd.robots.five_bar(5)
 Q, V, TAU = np.array([0.3, -0.4, 0.5]), np.array([0.1, 0.2, -0.3]), np.array([1.0, 2.0, 3.0])
 KNOWN = fgd.Known(np.full(3, np.nan), TAU, np.zeros(3, dtype=bool), np.ones(3, dtype=bool))
 STATE = fgd.evaluate_state(RRR, Q, V)
@@ -34,6 +34,8 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "Joint": {"name": "elbow", "kind": "revolute", "parent": "a", "child": "b"},
     "Link": {"name": "arm"},
     "Loop": {"name": "pin", "kind": "revolute", "predecessor": "a", "successor": "b"},
+    "Ordering": {"name": "mine", "variables": ["a[joint1]"]},
+    "SoftFactors": {"rows": ()},
     "Mechanism": {"name": "arm", "links": RRR.links, "joints": RRR.joints},
     "bias": STATE_WORDS,
     "choose_ordering": {"mechanism": RRR, "graph": GRAPH, "ordering": "aba"},
@@ -73,6 +75,19 @@ BUILDERS = {
     "pendulum": {},
     "random_tree": {"n": 2, "seed": 0},
 }
+
+
+def least_torque(weights=1.0, target={}, limits=None):  # noqa: B006
+    """What an objective's words are looked at by: the dynamics."""
+    objective = fgd.MinimumTorque(weights, target, limits)
+    return fgd.inverse_dynamics(FIVE_BAR, FIVE_BAR.neutral(), np.zeros(5), np.zeros(5), objective=objective)
+
+
+def least_wrench(weights=1.0):
+    objectives = (fgd.MinimumTorque(), fgd.MinimumWrench(weights))
+    return fgd.inverse_dynamics(FIVE_BAR, FIVE_BAR.neutral(), np.zeros(5), np.zeros(5), objective=objectives)
+
+
 METHODS: Mapping[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
     "kernel.check": (lambda q: KERNEL.check(q, V, TAU), {"q": Q}),
     "kernel.call": (
@@ -80,6 +95,13 @@ METHODS: Mapping[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
         {"q": Q, "out": None, "threads": 1},
     ),
     "kernel.to_c": (KERNEL.to_c, {"path": "kernel.c"}),
+    "MinimumTorque": (least_torque, {}),
+    "MinimumWrench": (least_wrench, {}),
+    "Known": (
+        lambda a, tau, a_mask, tau_mask: fgd.dynamics_graph(STATE, fgd.Known(a, tau, a_mask, tau_mask)),
+        vars(KNOWN),
+    ),
+    "external": (lambda wrench: fgd.dynamics_graph(STATE, KNOWN, {"link1": wrench}), {"wrench": np.zeros(6)}),
     "random_state": (RRR.random_state, {}),
     "check_q": (RRR.check_q, {"q": Q}),
     "torque_entries": (RRR.torque_entries, {}),
@@ -113,8 +135,7 @@ STRANGE = (
 UNCHECKED = ("executor", "watch", "torque", "engine")  # functions of the caller's, whose own errors are his
 RESULTS = {
     "Constraints", "Diagnosis", "Factor", "InputDynamics", "Kernel", "Known", "LinearGraph", "MinimumTorque",
-    "MinimumWrench", "Ordering", "OrderingCost", "SearchResult", "SoftFactors", "Solution", "SpatialOperators",
-    "Trajectory", "Variable",
+    "MinimumWrench", "OrderingCost", "SearchResult", "Solution", "SpatialOperators", "Trajectory", "Variable",
 }  # fmt: skip
 
 

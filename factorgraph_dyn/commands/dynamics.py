@@ -58,7 +58,12 @@ def compare(
     seed: SeedOption = 0,
     format: FormatOption = "table",
 ) -> None:
-    """Compare elimination orderings: structure, time and error of each."""
+    """Compare elimination orderings: structure, time and error of each.
+
+    nonzeros and fill are entries of the triangular factor, clique is its widest block, depth counts the steps that
+    cannot run side by side; time_us is GTSAM's elimination, error is relative to a dense solve. Of the kernel:
+    operations, its smallest pivot beside the usual one, its largest error, and nanoseconds a state.
+    """
     mechanism = find_robot(robot)
     names = None if orderings is None else [name.strip() for name in orderings.split(",")]
     rows = compare_orderings(mechanism, problem, names, seed=seed)

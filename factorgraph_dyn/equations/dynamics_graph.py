@@ -14,10 +14,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_kind, check_mapping
+from factorgraph_dyn.checks import check_kind, check_mapping, shown
 from factorgraph_dyn.equations import factors
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, make_graph
 from factorgraph_dyn.equations.state import JointState, State
+from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.spatial import Array
 
@@ -54,9 +55,12 @@ def dynamics_graph(
         classical: Let A be the classical accelerations of the links' origins instead of the spatial ones.
     """
     check_kind(state, State, "The state", A_STATE)
-    check_kind(known, Known, "What is known", "a Known(a, tau, a_mask, tau_mask), arrays of shape (nv,) and masks")
+    _check_known(known, state.mechanism.nv)
     external = {} if external_wrenches is None else external_wrenches
     check_mapping(external, "external_wrenches", "wrenches by link name")
+    for link, wrench in external.items():
+        state.mechanism.check_link(link)
+        _check_shape(wrench, 6, f"The external wrench on link {link!r}")
     moving = [*state.joints.values(), *state.loops.values()]
     equations = [_acceleration(joint, state, classical) for joint in moving]
     equations += _wrenches(state, moving, external, classical)
@@ -74,6 +78,18 @@ def velocity_graph(state: State) -> LinearGraph:
     ]
     base = {factors.twist(state.mechanism.base): Value(np.zeros(6))}
     return make_graph(equations, base)
+
+
+def _check_known(known: Known, nv: int) -> None:
+    check_kind(known, Known, "What is known", "a Known(a, tau, a_mask, tau_mask), arrays of shape (nv,)")
+    for name in ("a", "tau", "a_mask", "tau_mask"):
+        _check_shape(getattr(known, name), nv, f"{name} of what is known")
+
+
+def _check_shape(values: object, size: int, what: str) -> None:
+    """Raise an InputError unless the values are an array of numbers or symbols of a size."""
+    if not isinstance(values, np.ndarray) or values.shape != (size,) or values.dtype.kind not in "fiubO":
+        raise InputError(f"{what} is {shown(values)}; it must be a NumPy array of shape {(size,)}.")
 
 
 @lru_cache(maxsize=256)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from factorgraph_dyn.checks import check_parts
 from factorgraph_dyn.equations import LinearGraph, Variable, check_graph
 from factorgraph_dyn.errors import OrderingError
 from factorgraph_dyn.model import Mechanism, check_mechanism
@@ -39,6 +40,10 @@ class Ordering:
 
     name: str
     variables: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        allowed = "names of variables, such as 'F[elbow]'"
+        object.__setattr__(self, "variables", check_parts(self.variables, str, "variables", allowed, OrderingError))
 
     def __len__(self) -> int:
         return len(self.variables)

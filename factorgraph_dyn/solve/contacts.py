@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn import spatial
-from factorgraph_dyn.checks import as_names, check_choice, check_finite, real_numbers, shown
+from factorgraph_dyn.checks import as_names, check_choice, check_finite, check_kind, real_numbers, shown
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
@@ -58,6 +58,7 @@ class Contact:
         where = f"the contact on {self.link!r}"
         check_name(self.kind, CONTACT_KINDS, "contact kind", f"what {where} may be", InputError)
         check_choice(self.axes, AXES, f"The axes of {where}")
+        check_kind(self.label, str, f"The label of {where}", "text")
         size = CONTACT_KINDS[self.kind]
         object.__setattr__(self, "point", check_finite(self.point, (3,), f"The point of {where}").copy())
         rows = np.eye(size) if self.directions is None else _directions(self.directions, size, where)

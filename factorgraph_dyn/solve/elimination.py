@@ -156,7 +156,7 @@ def eliminate(graph: LinearGraph, ordering: Ordering, watch: Watch | None = None
         _hold(_gtsam_factor(factor, keys), holding)
     net = gtsam.GaussianBayesNet()
     for name in ordering.variables:
-        key = keys[graph.by_name[name]]
+        key = keys[graph.variable(name)]
         gathered = gtsam.GaussianFactorGraph()
         for held in holding[key]:
             if not held.used:

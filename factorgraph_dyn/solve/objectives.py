@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_finite
+from factorgraph_dyn.checks import check_array, check_finite, check_mapping, check_parts, real_numbers, shown
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
@@ -51,6 +51,7 @@ class MinimumTorque:
     def factors(self, mechanism: Mechanism, graph: LinearGraph) -> Sequence[Factor]:
         """One row for every torque that is sought."""
         sought = _variables(graph, "tau", mechanism.joint_names)
+        check_mapping(self.target, "The target", "torques by joint name")
         _check_joints(self.target, mechanism, "target")
         weights = _weights(self.weights, mechanism, "torque weight")
         return [
@@ -98,6 +99,10 @@ class SoftFactors:
     """Soft rows of the user's own, over variables of the dynamics graph, weights multiplied in."""
 
     rows: tuple[Factor, ...]
+
+    def __post_init__(self) -> None:
+        rows = check_parts(self.rows, Factor, "rows", "fgd.Factor(kind, owner, blocks, rhs)")
+        object.__setattr__(self, "rows", rows)
 
     def factors(self, mechanism: Mechanism, graph: LinearGraph) -> Sequence[Factor]:
         """The rows after what is known has been substituted."""
@@ -148,7 +153,7 @@ def _weights(weights: PerJoint, mechanism: Mechanism, what: str) -> Mapping[str,
     else:
         found = dict.fromkeys(mechanism.joint_names, weights)
     for name, weight in found.items():
-        if not (np.asarray(weight, dtype=np.float64) > 0).all():
+        if not (real_numbers(weight, f"The {what} of joint {name!r}", InputError) > 0).all():
             raise InputError(f"The {what} of joint {name!r} is {weight!r}; it must be positive.")
     return found
 
@@ -159,9 +164,9 @@ def _check_joints(named: Mapping[str, object], mechanism: Mechanism, what: str) 
 
 
 def _interval(value: float | tuple[float, float], joint: str) -> tuple[float, float]:
-    pair = (-float(value), float(value)) if np.ndim(value) == 0 else tuple(map(float, value))  # type: ignore
-    if len(pair) != 2 or not pair[0] <= pair[1]:
-        raise InputError(
-            f"The torque limits of joint {joint!r} are {value!r}; give a positive number or (lower, upper)."
-        )
-    return pair
+    what = f"The torque limits of joint {joint!r}"
+    given = real_numbers(value, what, InputError)
+    lower, upper = check_array((-given, given) if given.ndim == 0 else given, (2,), what).tolist()
+    if not lower <= upper:
+        raise InputError(f"{what} are {shown(value)}; give a positive number or (lower, upper).")
+    return lower, upper
