@@ -30,6 +30,7 @@ from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.closure import CLOSED, closure_error
 from factorgraph_dyn.ordering import Ordering
+from factorgraph_dyn.spatial import Floats
 
 _MEANINGS = {
     "q": "coordinates (rad, m; quaternions x, y, z, w)",
@@ -240,16 +241,32 @@ class Kernel:
             for name, array in zip(self.arguments, wide, strict=True)
             if not np.isfinite(array).all()
         ]
-        found += self._open_loops(dict(zip(self.arguments, wide, strict=True)))
-        return tuple(found + self._refusals(wide))
+        distance = self._closure_errors(dict(zip(self.arguments, wide, strict=True)), batch)
+        is_open = np.asarray(distance > CLOSED)
+        if is_open.any():
+            found.append(
+                f"q and v miss the closure by {distance.max():.3g} (m or rad, and per s; allowed {CLOSED:g})"
+                f"{_where(is_open)}; use mechanism.close and mechanism.complete_velocity."
+            )
+        return tuple(found + self._refusals(wide, is_open))
 
-    def _refusals(self, arguments: list[npt.NDArray[np.float64]]) -> list[str]:
+    def _closure_errors(self, arguments: Mapping[str, npt.NDArray[np.float64]], batch: tuple[int, ...]) -> Floats:
+        """How far each state is from closing loops and couplings, in parts of v where it is fast; 0 if not finite."""
+        errors = np.zeros(batch)
+        if self.mechanism.is_closed_kind and not self._plan.problem.tree_only:
+            still = np.zeros((*batch, self.mechanism.nv))
+            for state in np.ndindex(batch):
+                q, v = arguments["q"][state], arguments.get("v", still)[state]
+                if np.isfinite([*q, *v]).all():
+                    errors[state] = closure_error(self.mechanism, q, v) / max(1.0, np.abs(v).max(initial=0.0))
+        return errors
+
+    def _refusals(self, arguments: list[npt.NDArray[np.float64]], explained: npt.NDArray[np.bool_]) -> list[str]:
         """A sentence for every guard that is the first to refuse some state; those after it only follow."""
         program = self.program()
         columns = [array[..., k] for array in arguments for k in range(array.shape[-1])]
-        finite = np.isfinite(np.stack(columns)).all(axis=0)
         interpreter = Interpreter(program, columns)
-        found, explained = [], ~finite
+        found, explained = [], explained | ~np.isfinite(np.stack(columns)).all(axis=0)
         for guard, failed in zip(program.guards, interpreter.failures(), strict=True):
             failed = np.asarray(failed & ~explained)
             if failed.any():
@@ -260,26 +277,6 @@ class Kernel:
                     f"The {guard.label} is {worst:.3g}; it has to be {relation} {guard.threshold:.3g}{_where(failed)}."
                 )
         return found
-
-    def _open_loops(self, arguments: Mapping[str, npt.NDArray[np.float64]]) -> list[str]:
-        """A sentence if some states do not close the loops and couplings."""
-        if not self.mechanism.is_closed_kind or self._plan.problem.tree_only:
-            return []
-        q = arguments["q"]
-        v = arguments.get("v", np.zeros((*q.shape[:-1], self.mechanism.nv)))
-        errors = np.array(
-            [
-                closure_error(self.mechanism, q[state], v[state]) if np.isfinite([*q[state], *v[state]]).all() else 0.0
-                for state in np.ndindex(q.shape[:-1])
-            ]
-        ).reshape(q.shape[:-1])
-        allowed = CLOSED * max(1.0, float(np.abs(v[np.isfinite(v)]).max(initial=0.0)))
-        if (errors <= allowed).all():
-            return []
-        return [
-            f"q and v miss the closure by {errors.max():.3g} (m or rad, and per s; allowed {CLOSED:g})"
-            f"{_where(np.asarray(errors > allowed))}; use mechanism.close and mechanism.complete_velocity."
-        ]
 
     def to_c(self, path: str | Path, *, name: str | None = None) -> tuple[Path, Path]:
         """Write the kernel as C99: a source file and its header. Returns both paths.

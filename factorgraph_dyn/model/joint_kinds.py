@@ -6,6 +6,7 @@ A kind turns the joint's axes into
     S                  the motion subspace (6, k) in the child's frame:  V_relative = S v,
     dS v               its rate; zero for every kind but the universal joint,
     q_dot = N(q) v     how the configuration moves,
+    misfit(T)          what a pose has that no q gives: zero on the joint's own poses,
 
 all on arrays of any scalar type. A loop joint has no q of its own: its subspace follows from the
 relative pose alone, which is why ``subspace`` takes the pose and not q.
@@ -49,6 +50,10 @@ class JointKind:
         """The product dS/dt v, shape (6,), or None where S is constant."""
         return None
 
+    def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
+        """Polynomials of a pose, in m and sines of angles, that are zero where the joint allows it."""
+        raise NotImplementedError
+
     def rate(self, q: Array, v: Array) -> Array:
         """The rate q_dot that belongs to the joint velocity v, shape (nq,)."""
         return v
@@ -85,6 +90,10 @@ class Fixed(JointKind):
         """No columns."""
         return np.zeros((6, 0))
 
+    def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
+        """The turn and the position."""
+        return np.concatenate([_turn(T_frame_child), T_frame_child[:3, 3]])
+
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """No coordinates."""
         return np.zeros(0)
@@ -101,6 +110,10 @@ class Turning(JointKind):
         """The axis, as an angular velocity."""
         return np.concatenate([axes[0], np.zeros(3)])[:, None]
 
+    def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
+        """The axis's tilt and the position."""
+        return np.concatenate([_tilt(axes[0], T_frame_child), T_frame_child[:3, 3]])
+
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The turn about the axis."""
         return np.array([turn_about(axes[0], T_frame_child[:3, :3])])
@@ -116,6 +129,10 @@ class Sliding(JointKind):
     def subspace(self, axes: Floats, pitch: float, T_frame_child: Array) -> Array:
         """The axis, as a linear velocity."""
         return np.concatenate([np.zeros(3), axes[0]])[:, None]
+
+    def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
+        """The turn and the distance from the axis."""
+        return np.concatenate([_turn(T_frame_child), spatial.cross(axes[0], T_frame_child[:3, 3])])
 
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The way along the axis."""
@@ -136,6 +153,10 @@ class Helical(JointKind):
     def subspace(self, axes: Floats, pitch: float, T_frame_child: Array) -> Array:
         """The screw axis."""
         return np.concatenate([axes[0], pitch * axes[0]])[:, None]
+
+    def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
+        """The axis's tilt and the distance from it; how far the screw is along it is not looked at."""
+        return np.concatenate([_tilt(axes[0], T_frame_child), spatial.cross(axes[0], T_frame_child[:3, 3])])
 
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The turn about the axis; whole turns are told from the way along it."""
@@ -169,6 +190,11 @@ class Universal(JointKind):
         rate[:3] = np.cross(S[:3, 0], S[:3, 1]) * (v[0] * v[1])
         return rate
 
+    def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
+        """The change of the angle between the axes, and the position."""
+        angle = axes[0] @ (T_frame_child[:3, :3] @ axes[1]) - axes[0] @ axes[1]
+        return np.append(T_frame_child[:3, 3], angle)
+
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The two turns; crossing axes that are not perpendicular are allowed."""
         R = T_frame_child[:3, :3]
@@ -192,6 +218,10 @@ class Spherical(JointKind):
     def rate(self, q: Array, v: Array) -> Array:
         """The quaternion's rate."""
         return quaternion_rate(q, v)
+
+    def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
+        """The position."""
+        return T_frame_child[:3, 3]
 
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The quaternion."""
@@ -235,6 +265,10 @@ class Planar(JointKind):
         c, s = np.cos(q[2]), np.sin(q[2])
         return np.array([c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]])
 
+    def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
+        """The normal's tilt and the height above the plane."""
+        return np.append(_tilt(axes[0], T_frame_child), axes[0] @ T_frame_child[:3, 3])
+
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The position in the plane and the turn."""
         x, y = spatial.perpendicular_axes(axes[0])
@@ -268,6 +302,10 @@ class Floating(JointKind):
         linear = spatial.rotation_of_quaternion(q[3:]) @ v[3:]
         return np.concatenate([linear, quaternion_rate(q[3:], v[:3])])
 
+    def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
+        """Nothing."""
+        return np.zeros(0)
+
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The position and the quaternion."""
         quaternion = spatial.quaternion_of_rotation(T_frame_child[:3, :3])
@@ -297,6 +335,17 @@ class Floating(JointKind):
 def quaternion_rate(q: Array, omega: Array) -> Array:
     """The rate of a quaternion x, y, z, w under a body angular velocity, shape (4,)."""
     return 0.5 * spatial.quaternion_product(q, np.append(omega, 0.0 * q[3]))
+
+
+def _turn(T: Array) -> Array:
+    """The sine of a pose's rotation, along its axis, shape (3,)."""
+    R = T[:3, :3]
+    return 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+
+
+def _tilt(axis: Floats, T: Array) -> Array:
+    """The sine of the angle by which a pose tilts an axis, along the line it is tilted about, shape (3,)."""
+    return spatial.cross(axis, T[:3, :3] @ axis)
 
 
 def turn_about(axis: Floats, R: Floats) -> float:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn import spatial
 from factorgraph_dyn.model import closure
+from factorgraph_dyn.model.joint_kinds import KINDS, axes_of
 from factorgraph_dyn.model.kinematics import integrate
 from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE, least_norm, loop_groups
 from factorgraph_dyn.model.robots.bodies import translation
@@ -151,3 +153,18 @@ def test_a_loop_between_unknown_links_is_refused():
     bar = fgd.robots.four_bar()
     with pytest.raises(fgd.ModelError, match="'nowhere' is not in"):
         fgd.Mechanism("bad", bar.links, bar.joints, (fgd.Loop("x", "fixed", "crank", "nowhere"),))
+
+
+@pytest.mark.parametrize("kind", LOOP_KINDS)
+def test_the_misfit_of_a_pose_tells_what_the_joint_forbids(kind):
+    rng = np.random.default_rng(3)
+    joint_kind = KINDS[kind]
+    axes = axes_of(kind, rng.normal(size=(2 if kind == "universal" else 1, 3)))
+    T = joint_kind.pose(axes, 0.3, joint_kind.random(rng))
+    np.testing.assert_allclose(joint_kind.misfit(axes, T), 0.0, atol=1e-14)
+    forbidden = closure.constraint_directions(joint_kind.subspace(axes, 0.3, T))
+    if kind == "helical":  # not looked at along the axis
+        forbidden = forbidden[:, np.abs(forbidden.T @ np.concatenate([axes[0], -axes[0]])) < 1e-9]
+    for direction in forbidden.T:
+        moved = T @ spatial.exponential(0.1 * direction)
+        assert np.linalg.norm(joint_kind.misfit(axes, moved)) > 0.02
