@@ -33,7 +33,7 @@ The work runs once a mechanism, problem and ordering.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,6 +41,7 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.compiler import program as programs
+from factorgraph_dyn.compiler.closure_guards import closure_guards
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
 from factorgraph_dyn.compiler.field import constant_circle_point
 from factorgraph_dyn.compiler.llvm_driver import Operand
@@ -66,12 +67,10 @@ from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.closure import far_closed_state
-from factorgraph_dyn.model.kinematics import link_poses, loop_pose
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 from factorgraph_dyn.spatial import Floats, cross
 
 _SAMPLES = 32
-_OPEN = 0.02  # closure error, beside the longest placement or a radian, that is no drift of an integrator any more
 _SPECIAL = 8  # of the samples, those at configurations that look singular
 
 
@@ -139,7 +138,7 @@ class _Tracer:
         outputs = [self._output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        guards = _distinct([*self._closure_guards(), *eliminated.guards])
+        guards = _distinct([*closure_guards(self.tape, state), *eliminated.guards])
         program = programs.build(self.tape, self.input_refs, flat, guards, eliminated.milestones)
         inputs = tuple(Operand((len(self.values[name]),)) for name in self.problem.arguments)
         shapes = tuple(Operand(output.shape) for output in outputs)
@@ -151,26 +150,6 @@ class _Tracer:
         known = Known(self.values["a"], self.values["tau"], self.problem.known_a, self.problem.known_tau)
         wrenches = {link: self.values[f"wrench[{link}]"] for link in self.problem.pushed}
         return state, dynamics_graph(state, known, wrenches, classical=True)
-
-    def _closure_guards(self) -> Iterator[programs.Guard]:
-        """What says that q is far from closing a loop or a coupling."""
-        mechanism, q = self.mechanism, self.values["q"] + self.offset
-        poses = link_poses(mechanism, q) if mechanism.loops else {}
-        size = max(
-            (float(np.linalg.norm(np.asarray(joint.placement)[:3, 3])) for joint in mechanism.joints), default=0.0
-        )
-        for loop in mechanism.loops:
-            misfit = loop.type.misfit(loop.axes, loop_pose(loop, poses))
-            yield self._closed(misfit, min(1.0, size or 1.0), loop.name)
-        for coupling in mechanism.couplings:
-            here, source = (q[mechanism.q_slices[name]] for name in (coupling.joint, coupling.source))
-            yield self._closed(here - coupling.ratio * source - coupling.offset, 1.0, coupling.name)
-
-    def _closed(self, misfit: SymbolArray, size: float, name: str) -> programs.Guard:
-        square = references(self.tape, np.atleast_1d(np.sum(misfit * misfit)))
-        return programs.Guard(
-            abs(int(square[0])), (_OPEN * size) ** 2, f"closure error of {name!r}, squared,", small=True
-        )
 
     def structure(self, graph: LinearGraph) -> LinearGraph:
         """The graph of the variables that an ordering lists: without steps and parameters."""

@@ -225,7 +225,7 @@ def test_a_joint_that_moves_no_inertia_is_named():
 
 
 @pytest.mark.parametrize("robot", ["five_bar", "stewart", "delta"])
-def test_configurations_that_are_not_closed_give_nan_and_drift_does_not(robot):
+def test_states_that_are_not_closed_give_nan_and_drift_does_not(robot):
     mechanism = fgd.robots.BUILT_IN[robot]()
     rng = np.random.default_rng(0)
     q, v = mechanism.random_state(rng)
@@ -233,12 +233,14 @@ def test_configurations_that_are_not_closed_give_nan_and_drift_does_not(robot):
     closed = kernel(q, v, np.zeros(mechanism.nv))
     drifted = kernel(q + 1e-7 * rng.normal(size=mechanism.nq), v, np.zeros(mechanism.nv))
     np.testing.assert_allclose(drifted, closed, atol=1e-4 * np.abs(closed).max())
+    other_v = v + np.eye(mechanism.nv)[-1]
+    assert np.isnan(kernel(q, other_v, np.zeros(mechanism.nv))).all()
     q[-1] += 0.2
     assert np.isnan(kernel(q, v, np.zeros(mechanism.nv))).all()
     assert any("miss the closure" in message for message in kernel.check(q, v, np.zeros(mechanism.nv)))
 
 
-def test_configurations_that_break_a_coupling_give_nan():
+def test_states_that_break_a_coupling_give_nan():
     arm = fgd.robots.pendulum(2)
     first, second = arm.joint_names
     geared = fgd.Mechanism("geared", arm.links, arm.joints, (), (fgd.Coupling("gear", second, first, 2.0, 0.1),))
@@ -246,3 +248,5 @@ def test_configurations_that_break_a_coupling_give_nan():
     nothing = np.zeros(2)
     assert np.isfinite(kernel([0.3, 0.7], nothing, nothing)).all()
     assert np.isnan(kernel([0.3, 0.6], nothing, nothing)).all()
+    assert np.isfinite(kernel([0.3, 0.7], [1.0, 2.0], nothing)).all()
+    assert np.isnan(kernel([0.3, 0.7], [1.0, 1.9], nothing)).all()
