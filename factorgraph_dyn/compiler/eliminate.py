@@ -275,7 +275,9 @@ class Elimination:
             ]
             scale = np.maximum.reduce(entries)
             # Where nothing of a row is left but rounding, that is no scale.
-            scale = np.maximum(scale, _NOTHING * np.median(scale[self.special :]))
+            ordinary = scale[self.special :]
+            middle = len(ordinary) // 2
+            scale = np.maximum(scale, _NOTHING * np.partition(ordinary, middle)[middle])
             self.scales[number] = scale
         return scale
 
@@ -359,7 +361,7 @@ class Elimination:
         tape, solution = self.tape, self.result.solution
         for column, row, inverse in reversed(self.steps):
             total: Row = {}
-            for other, ref in row.items():
+            for other, ref in sorted(row.items()):
                 terms = solution.get(other)
                 if terms is None:
                     total[other] = self.samples.add(total.get(other, ZERO), ref)

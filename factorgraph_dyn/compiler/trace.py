@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -294,6 +295,7 @@ def tidied(mechanism: Mechanism) -> Mechanism:
     return replace(mechanism, joints=joints, loops=loops)
 
 
+@lru_cache(maxsize=8)  # closed states are solved for one by one
 def sample_states(mechanism: Mechanism, count: int, special: int) -> dict[str, Any]:
     """Values of q and v at sampled states, by argument name, shapes (size, count).
 

@@ -49,7 +49,10 @@ class AccuracyCheck:
 
     def error(self, program: Program) -> float:
         """The largest relative error of a program; infinite where a state is rejected."""
-        found = self._outputs(program, np.float64)
+        return self.error_of(self._outputs(program, np.float64))
+
+    def error_of(self, found: Any) -> float:
+        """The largest relative error of answers at the states ``arguments``, shape (outputs, states)."""
         scale = np.maximum(np.abs(self._reference).max(axis=0), np.finfo(np.float64).tiny)
         errors = np.abs(found - self._reference).max(axis=0) / scale
         return float(np.where(np.isfinite(errors), errors, np.inf).max(initial=0.0))

@@ -13,9 +13,9 @@ from typing import Any
 import gtsam
 import numpy as np
 
-from factorgraph_dyn.checks import check_choice, check_count, random_generator, shown
+from factorgraph_dyn.checks import as_names, check_choice, check_count, random_generator, shown
 from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
-from factorgraph_dyn.errors import FactorGraphDynError, OrderingError
+from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.lab.kernel_measurement import KernelMeasurement
 from factorgraph_dyn.lab.timing import best_of
 from factorgraph_dyn.model import Mechanism, check_mechanism
@@ -49,16 +49,19 @@ def compare_orderings(
     seed: int = 0,
     repeats: int = REPEATS,
     kernels: bool = True,
+    known_accelerations: Iterable[str] | None = None,
 ) -> list[dict[str, Any]]:
     """One row for each ordering: its structure, operations, times and error.
 
     Args:
         mechanism: The mechanism.
-        problem: "forward", "inverse" or "hybrid" (every second freedom has its acceleration given).
+        problem: "forward", "inverse" or "hybrid".
         orderings: Names or sequences of variable names; by default every named ordering.
         seed: Seed of the random state.
         repeats: Eliminations the best time is taken from.
         kernels: Whether to compile and time the kernel of each ordering, too.
+        known_accelerations: Joints whose acceleration a hybrid problem gives; by default every second
+            freedom, or every motor's where there are loops.
 
     Returns:
         Rows with ordering, nonzeros and fill of R, the widest clique, the depth of the clique tree,
@@ -68,7 +71,7 @@ def compare_orderings(
         apply says why in ``note``.
     """
     check_count(repeats, "repeats")
-    state, known = sample_problem(mechanism, problem, seed)
+    state, known = sample_problem(mechanism, problem, seed, known_accelerations)
     graph = dynamics_graph(state, known)
     exact = _dense_solution(graph)
     chosen = _chosen(orderings)
@@ -94,9 +97,13 @@ def _chosen(orderings: OrderingLike | Sequence[OrderingLike] | None) -> tuple[Or
     return chosen
 
 
-def sample_problem(mechanism: Mechanism, problem: str, seed: int) -> tuple[State, Known]:
+def sample_problem(
+    mechanism: Mechanism, problem: str, seed: int, given: Iterable[str] | None = None
+) -> tuple[State, Known]:
     """A random state of the mechanism, and random values for what the problem gives."""
     check_choice(problem, PROBLEMS, "The problem")
+    if given is not None and problem != "hybrid":
+        raise InputError(f"known_accelerations is for the hybrid problem; this one is {problem!r}.")
     rng = random_generator(seed, "seed")
     q, v = check_mechanism(mechanism).random_state(rng)
     state = check_state(mechanism, q, v)
@@ -112,6 +119,10 @@ def sample_problem(mechanism: Mechanism, problem: str, seed: int) -> tuple[State
     prescribed = np.arange(mechanism.nv) % 2 == 0
     if mechanism.is_closed_kind:  # as many as there are freedoms
         prescribed = mechanism.torque_entries()
+    if given is not None:
+        prescribed = np.zeros(mechanism.nv, dtype=bool)
+        for name in as_names(given, "known_accelerations"):
+            prescribed[mechanism.v_slice(name)] = True
     return state, hybrid_known(mechanism, np.where(prescribed, a, np.nan), np.where(prescribed, np.nan, tau))
 
 

@@ -60,10 +60,10 @@ class Score(ABC):
 class TapeScore(Score):
     """Operations or instructions of the kernel."""
 
-    def __init__(self, stepper: Stepper, objective: str) -> None:
-        self.graph, self.factors = stepper.graph, stepper.factors
-        self.stepper = stepper
-        self._scorer = TapeScorer(stepper)
+    def __init__(self, mechanism: Mechanism, problem: Problem, objective: str) -> None:
+        self._mechanism, self._problem = mechanism, problem
+        self.stepper = Stepper(mechanism, problem)
+        self.graph, self.factors = self.stepper.graph, self.stepper.factors
         self._instructions = objective == "time"
         self._made_per_score = math.inf
 
@@ -72,7 +72,9 @@ class TapeScore(Score):
         if math.isinf(threshold):  # a new run starts: nothing of the last one may sway it
             self._made_per_score = math.inf
         limit = SLACK * threshold * self._made_per_score
-        cost = self._scorer.cost(ordering, limit, fused=self._instructions)
+        if self.stepper.is_full:
+            self.stepper = Stepper(self._mechanism, self._problem)
+        cost = TapeScorer(self.stepper).cost(ordering, limit, fused=self._instructions)
         if cost is None or not is_safe(cost):
             return math.inf
         score = cost.instructions if self._instructions else float(cost.operations)
@@ -133,6 +135,6 @@ def make_score(mechanism: Mechanism, problem: Problem, objective: str) -> Score:
     if objective in ("depth", "blocks"):
         return StructureScore(problem_graph(mechanism, problem), objective)
     try:
-        return TapeScore(Stepper(mechanism, problem), objective)
+        return TapeScore(mechanism, problem, objective)
     except CompileError:
         return TraceScore(mechanism, problem)

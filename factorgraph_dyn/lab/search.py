@@ -20,10 +20,11 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
+from numbers import Real
 from pathlib import Path
 from time import monotonic
 
-from factorgraph_dyn.checks import as_names, check_choice, check_count, check_path
+from factorgraph_dyn.checks import as_names, check_choice, check_count, check_kind, check_path, shown
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.lab import tasks
 from factorgraph_dyn.lab.anneal import Elites, Found, Names
@@ -101,8 +102,14 @@ def search_orderings(
         InputError: A budget, objective, problem or path that cannot be.
         OrderingError: The results file is of another mechanism, problem or version.
     """
-    _check(budget, objective, lanes, rounds)
+    _check(budget, objective, lanes, rounds, executor)
     check_count(seed, "seed", least=0)
+    for name, flag in (
+        ("resume", resume),
+        ("progress", bool(progress) if progress is None else progress),
+        ("save", save),
+    ):
+        check_kind(flag, bool, name, "True or False")
     asked = Asked(mechanism, problem, objective, as_names(known_accelerations, "known_accelerations"),
                   None if actuated is None else as_names(actuated, "actuated"))  # fmt: skip
     path = None if results is None else check_path(results, "The results file")
@@ -333,10 +340,15 @@ def _workers(executor: Executor | None) -> int:
     return os.cpu_count() or 1
 
 
-def _check(budget: float, objective: str, lanes: int | None, rounds: int | None) -> None:
-    if not (isinstance(budget, int | float) and math.isfinite(budget) and budget > 0):
-        raise InputError(f"budget is {budget!r}; it must be a number of seconds above zero.")
+def _check(budget: float, objective: str, lanes: int | None, rounds: int | None, executor: Executor | None) -> None:
+    if isinstance(budget, bool) or not isinstance(budget, Real) or not 0 < budget < math.inf:
+        raise InputError(f"budget is {shown(budget)}; it must be a number of seconds above zero, such as 60.")
     check_choice(objective, OBJECTIVES, "The objective")
     for name, value in (("lanes", lanes), ("rounds", rounds)):
         if value is not None:
             check_count(value, name)
+    if executor is not None and (isinstance(executor, type) or not callable(getattr(executor, "submit", None))):
+        raise InputError(
+            f"executor is {shown(executor)}; it must be an instance of a concurrent.futures executor, such as "
+            "ProcessPoolExecutor() or a Dask client's get_executor(). Leave it out for one process a core."
+        )

@@ -40,7 +40,7 @@ Maker = tuple[int, int, int]
 NumberedRow = tuple[int, tuple[tuple[int, int], ...]]
 """Number and entries of a row, sorted by column."""
 
-MEMORY = 200_000  # remembered steps; forgotten all at once beyond it
+MEMORY = 20_000  # remembered steps of some 20 kB, with their part of the tape
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,54 +117,19 @@ class RememberingSamples(SampledTape):
         return found
 
 
-class _Memory:
-    """What has been worked out about rows, by their contents."""
-
-    def __init__(self) -> None:
-        self.rows: dict[frozenset[tuple[int, int]], int] = {}
-        self.scales: dict[int, Samples] = {}
-        self.qualities: dict[tuple[int, ...], tuple[list[float], list[float]]] = {}
-
-    def clear(self) -> None:
-        self.rows.clear()
-        self.scales.clear()
-        self.qualities.clear()
-
-
 class _StepElimination(Elimination):
     worst: float
-    memory: _Memory
-    contents: dict[int, int]
-
-    def _content(self, number: int) -> int:
-        """A number that rows of the same contents share."""
-        found = self.contents.get(number)
-        if found is None:
-            rows = self.memory.rows
-            found = self.contents[number] = rows.setdefault(frozenset(self.rows[number].items()), len(rows))
-        return found
+    row_scales: dict[frozenset[tuple[int, int]], Samples]
 
     def _scale(self, number: int) -> Samples:
         scale = self.scales.get(number)
         if scale is None:
-            key = self._content(number)
-            scale = self.memory.scales.get(key)
+            key = frozenset(self.rows[number].items())
+            scale = self.row_scales.get(key)
             if scale is None:
-                scale = self.memory.scales[key] = super()._scale(number)
+                scale = self.row_scales[key] = super()._scale(number)
             self.scales[number] = scale
         return scale
-
-    def _qualities(self, column: int, numbers: list[int]) -> tuple[list[float], list[float]]:
-        key = (column, *map(self._content, numbers))
-        found = self.memory.qualities.get(key)
-
-        if found is None:
-            found = self.memory.qualities[key] = super()._qualities(column, numbers)
-        return found
-
-    def _subtract(self, number: int, column: int, pivot_row: Row, inverse: int) -> None:
-        self.contents.pop(number, None)
-        super()._subtract(number, column, pivot_row, inverse)
 
     def _choose(self, columns: set[int]) -> Any:
         pivot = super()._choose(columns)
@@ -199,7 +164,7 @@ class Stepper:
         called = {x.name: name for name, x in self.unknowns.items()}
         self.factors = [[called[str(v)] for v, _ in factor.blocks if str(v) in called] for factor in graph.factors]
         first = _StepElimination(self.tape, self.samples, rows, unknowns, _SPECIAL)
-        first.memory, first.contents = _Memory(), {}
+        first.row_scales = {}
         self._template = copy.copy(first)
         self._start = tuple(_numbered(number, row) for number, row in first.rows.items())
         first.worst = 1.0
@@ -220,8 +185,14 @@ class Stepper:
         self._atom_of = {
             column: atom for atoms in self._atoms.values() for atom in atoms for column in self.unknowns[atom].columns
         }
+        self._atoms_of_all = frozenset(self._atom_of.values())
         self._atoms_of_row: dict[NumberedRow, frozenset[str]] = {}
         self._steps: dict[Any, Step | None] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is remembered that it is time for a new stepper."""
+        return len(self._steps) >= MEMORY
 
     def listed(self, ordering: Sequence[str]) -> tuple[str, ...]:
         """The ordering with all steps inside joints listed."""
@@ -232,7 +203,8 @@ class Stepper:
 
         None where a pivot is missing or unsafe, or where elimination makes more values than ``limit``.
         """
-        ordering = self.listed(ordering)
+        if len(ordering) < len(self._atoms_of_all):
+            ordering = self.listed(ordering)
         element_of = {atom: name for name in ordering for atom in self._atoms[name]}
         rank = {name: k for k, name in enumerate(ordering)}
         holding: dict[str, set[NumberedRow]] = {atom: set() for atom in element_of}
@@ -269,10 +241,6 @@ class Stepper:
         try:
             return self._steps[key]
         except KeyError:
-            if len(self._steps) >= MEMORY:
-                for memory in (self._steps, self._atoms_of_row, self.samples.sums):
-                    memory.clear()
-                self._template.memory.clear()
             with np.errstate(all="ignore"):  # sampled states may be singular for values that are never used
                 step = self._steps[key] = self._do(name, rows, later)
             return step
@@ -286,8 +254,9 @@ class Stepper:
                 if column in elimination.holding:
                     elimination.holding[column].add(number)
         elimination.unknown_columns = set(elimination.holding)
+        elimination.unknowns = [self.unknowns[x] for x in (name, *later)]
         elimination.position = {c: k for k, x in enumerate((name, *later)) for c in self.unknowns[x].columns}
-        elimination.scales, elimination.contents, elimination.steps = {}, {}, []
+        elimination.scales, elimination.steps = {}, []
         elimination.result, elimination.worst = Eliminated(), 1.0
         size = len(self.tape)
         try:

@@ -141,7 +141,7 @@ def report_data(
         "bounds": _bounds(layout.bounds),
         "arrows": arrows,
         "orderings": shown,
-        "comparison": [] if given is not None else _comparison(mechanism, problem, wanted, kernels),
+        "comparison": _comparison(mechanism, problem, wanted, kernels, given),
     }
 
 
@@ -204,11 +204,15 @@ def _ordering_data(
 
 
 def _comparison(
-    mechanism: Mechanism, problem: str, wanted: Sequence[OrderingLike], kernels: bool
+    mechanism: Mechanism,
+    problem: str,
+    wanted: Sequence[OrderingLike],
+    kernels: bool,
+    given: tuple[str, ...] | None,
 ) -> list[dict[str, Any]]:
     """The rows of the comparison of orderings."""
     try:
-        rows = compare_orderings(mechanism, problem, wanted, kernels=kernels)
+        rows = compare_orderings(mechanism, problem, wanted, kernels=kernels, known_accelerations=given)
     except FactorGraphDynError as error:
         return [{"ordering": getattr(name, "name", str(name)), "note": str(error)} for name in wanted]
     return [{str(key): _plain(value) for key, value in row.items()} for row in rows]

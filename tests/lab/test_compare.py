@@ -19,6 +19,16 @@ def test_rows_have_the_kernels_columns(problem):
         assert 0 < row["pivot"] <= 1
 
 
+def test_hybrid_rows_of_the_joints_asked_for():
+    arm = fgd.robots.rrr()
+    for given in (["joint1"], ["joint2", "joint3"]):
+        (row,) = fgd.compare_orderings(arm, "hybrid", ["aba"], repeats=1, known_accelerations=given)
+        kernel = fgd.compile(arm, "hybrid", ordering="aba", known_accelerations=given)
+        assert row["operations"] == kernel.operations.total
+    with pytest.raises(fgd.InputError, match="hybrid problem"):
+        fgd.compare_orderings(arm, "forward", known_accelerations=["joint1"])
+
+
 def test_cost_of_an_ordering():
     arm = fgd.robots.rrr()
     cost = fgd.ordering_cost(arm, "forward", "crba")

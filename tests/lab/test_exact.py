@@ -49,6 +49,26 @@ def test_brute_force_agrees(joints, problem):
     assert found.operations == least == model.cost(found.variables)
 
 
+def cheapest(model, fronts, left, bound):
+    """The least cost of all ways to eliminate what is left, dear ones given up as soon as they are."""
+    if not left:
+        return 0
+    for variable in sorted(left):
+        step = model.eliminate(fronts, variable)
+        if step is not None and step[1] < bound:
+            bound = min(bound, step[1] + cheapest(model, step[0], left - {variable}, bound - step[1]))
+    return bound
+
+
+@pytest.mark.parametrize("problem", ["forward", "inverse"])
+def test_brute_force_agrees_on_the_3r_arm(problem):
+    graph = graph_of(fgd.robots.rrr(), problem)
+    model = BlockModel(graph)
+    found = exact_ordering(graph)
+    assert found.proved
+    assert found.operations == cheapest(model, model.start, frozenset(range(len(model.names))), np.inf)
+
+
 def test_brute_force_agrees_on_a_branching_tree():
     tree = fgd.robots.random_tree(2, seed=3, branching=2.0)
     graph = graph_of(tree)

@@ -41,6 +41,13 @@ def test_data_is_the_elimination(problem):
     assert all(("operations" in row) == (problem == "forward") for row in data["comparison"])
 
 
+def test_a_hybrid_page_compares_the_problem_it_shows():
+    arm = fgd.robots.rrr()
+    data = report_data(arm, "hybrid", ["aba"], known_accelerations=["joint2"])
+    kernel = fgd.compile(arm, "hybrid", ordering="aba", known_accelerations=["joint2"])
+    assert [row["operations"] for row in data["comparison"]] == [kernel.operations.total]
+
+
 def test_page_is_self_contained_and_survives_hostile_names():
     page = report_page(hostile_mechanism(), kernels=False)
     assert {node["name"] for node in embedded(page)["nodes"]} >= {f"A[{name}]" for name in NAMES}
