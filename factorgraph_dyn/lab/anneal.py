@@ -1,8 +1,8 @@
 """Simulated annealing over orderings (Kirkpatrick, Gelatt & Vecchi 1983), and a beam of insertions.
 
-Takes a score and an ordering to start from; gives the best orderings seen. A move takes a variable to just
-before or after one that shares equations with it, directly or once removed; moves past strangers change
-nothing. Variables of repeated substructures move together. The acceptance threshold is drawn before a
+Takes a score and an ordering to start from; gives the best orderings seen. A move takes a variable, or a part of
+one, to just before or after one that shares equations with it, directly or once removed; moves past strangers
+change nothing. Variables of repeated substructures move together. The acceptance threshold is drawn before a
 candidate is scored,
 
     threshold = score - temperature ln(u),   u uniform in (0, 1)
@@ -26,6 +26,8 @@ from factorgraph_dyn.ordering.halves import halves, whole
 
 Names = tuple[str, ...]
 Progress = Callable[[int], float]
+"""Which part of a run is over after so many evaluations; the run ends at 1."""
+
 ELITES = 8
 TWIN_MOVES = 0.75  # share of the moves that are repeated in twins
 BLOCK_MOVES = 0.25  # share of the moves that take neighbours in the ordering along

@@ -4,12 +4,14 @@ Takes a mechanism, a problem and an objective; gives the best ordering found, ch
 
     starts     classical, general, dissected orderings and those between aba and crba; the exact block optimum
                of small graphs; a results file's best ones
-    rounds     every lane runs one task: annealing that cools and reheats, now and then a beam of insertions
+    beam       whole variables inserted position by position, every lane from starts of its own
+    annealing  one long cooling a lane, in rounds; all halves of variables and steps inside joints move by themselves
     judging    the best ones are compiled for real and must be nearly as exact as the classical ordering;
                with objective "time" they are also timed
 
-Lanes are run by an executor, wait for each other after each round, and exchange their best. The result
-depends on the seed, the lanes and the number of rounds, never on which worker was faster.
+Lanes are run by an executor; after a half and after three quarters of the rounds the worse half of them goes on
+from where the better half stands. Rounds end by the clock, or after so many evaluations where their number is asked
+for: then the result depends on the seed, the lanes and the rounds alone, never on which worker was faster.
 
 The work runs once a mechanism and problem, for as long as the budget says.
 """
@@ -45,15 +47,14 @@ ROUNDS = 16  # of annealing, where the clock ends them
 ROUND = 200  # evaluations of a lane in one round, where the number of rounds is asked for
 SHORTEST_ROUND = 40
 USUAL_SIZE = 21  # variables of a seven-joint arm, for which rounds and temperatures are right
-HOT, COLD = 0.008, 0.0005  # first and last temperature, as parts of the score
+HOT, COLD = 0.004, 0.0004  # first and last temperature, as parts of the score
 BEAM_WIDTH = 4
 BEAM_SHARE = 0.05  # of the budget
 FAR = 1.3
 STARTING_SHARE = 0.15  # of the budget, for scoring what is known already
 EXACT_SHARE = 0.1  # of the budget, for the block optimum
 SETS_PER_SECOND = 10_000  # that the exact search is sure to manage
-JUDGING_SHARE = 0.08  # of the budget, kept for compiling the best ones
-
+JUDGING_SHARE = 0.06  # of the budget, kept for compiling the best ones
 
 Place = tuple[float, Names]
 """Score and ordering at which a lane stands."""
@@ -92,7 +93,8 @@ def search_orderings(
         known_accelerations: Of a hybrid problem, the joints whose acceleration is given.
         actuated: Of inverse and iwim problems, the joints that have a motor.
         lanes: Searches side by side; by default as many as the executor has workers.
-        rounds: Stop after this many rounds, however much of the budget is left.
+        rounds: Cool in this many rounds of some hundred orderings, however much of the budget is left; by default
+            as slowly as the budget allows.
         results: A results file to go on from, and to keep up to date.
         resume: Whether to go on from the results file, if it exists, or to start anew.
         progress: Whether to show a progress bar; by default where there is a terminal.
