@@ -24,9 +24,9 @@ kernels = {name: fgd.compile(puma, "forward", ordering=name) for name in ("aba",
 kernels["search"] = fgd.compile(puma, "forward", ordering=found)
 places = {name: {x: k + 1 for k, x in enumerate(kernels[name].ordering)} for name in ("aba", "crba")}
 print("\nthe new ordering, and the place of each variable in aba and crba:")
-for k, variable in enumerate(found, start=1):  # a variable may be split, as in A[link5].linear
+for k, variable in enumerate(found, start=1):  # may be a half, or on the way to a link: A[link5]:shift.linear
     whole = variable.split("]")[0] + "]"
-    print(f"{k:3d}  {variable:17} {places['aba'][whole]:3d} {places['crba'][whole]:3d}")
+    print(f"{k:3d}  {variable:22} {places['aba'][whole]:3d} {places['crba'][whole]:3d}")
 cost = {name: fgd.ordering_cost(puma, "forward", kernel.ordering) for name, kernel in kernels.items()}
 print("\n        operations  of these divisions  clique tree's levels  widest clique")
 for name, c in cost.items():
