@@ -14,9 +14,9 @@ from factorgraph_dyn.lab.twins import Twins
 from factorgraph_dyn.ordering.halves import halves
 
 # Constants of products are folded, and common factors drawn out, in another order than in the compiler.
-COUNT_TOLERANCE = 0.1
+COUNT_TOLERANCE = 0.05
 # Rotations without a special angle: equal values differ in their last digit, and some are not recognised.
-ROUNDED_TOLERANCE = 0.2
+ROUNDED_TOLERANCE = 0.1
 
 
 def apart(stepper):
