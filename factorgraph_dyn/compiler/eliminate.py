@@ -141,7 +141,7 @@ class Elimination:
                 self._set_free(columns)
                 return
             columns.remove(pivot.column)
-            if pivot.everywhere < _VANISHING:
+            if pivot.everywhere < _VANISHING or not self._keeps_sign(self.rows[pivot.row][pivot.column]):
                 self._rotate(pivot)
             self._apply(pivot)
 
@@ -261,9 +261,12 @@ class Elimination:
         updates += min(others, len(row) - 1)
         if entry in self.tape.constants:
             return False, True, reach, updates
+        return not self._keeps_sign(entry), True, reach, updates + _DIVISION
+
+    def _keeps_sign(self, entry: int) -> bool:
+        """Whether an entry has one sign in the ordinary samples."""
         values = self.samples.values(entry)[self.special :]
-        keeps_sign = bool((values > 0).all() or (values < 0).all())
-        return not keeps_sign, True, reach, updates + _DIVISION
+        return bool((values > 0).all() or (values < 0).all())
 
     def _scale(self, number: int) -> Samples:
         scale = self.scales.get(number)
@@ -275,9 +278,7 @@ class Elimination:
             ]
             scale = np.maximum.reduce(entries)
             # Where nothing of a row is left but rounding, that is no scale.
-            ordinary = scale[self.special :]
-            middle = len(ordinary) // 2
-            scale = np.maximum(scale, _NOTHING * np.partition(ordinary, middle)[middle])
+            scale = np.maximum(scale, _NOTHING * np.median(scale[self.special :]))
             self.scales[number] = scale
         return scale
 
@@ -361,7 +362,7 @@ class Elimination:
         tape, solution = self.tape, self.result.solution
         for column, row, inverse in reversed(self.steps):
             total: Row = {}
-            for other, ref in sorted(row.items()):
+            for other, ref in row.items():
                 terms = solution.get(other)
                 if terms is None:
                     total[other] = self.samples.add(total.get(other, ZERO), ref)

@@ -35,8 +35,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +49,7 @@ from factorgraph_dyn.compiler.problem_graph import problem_graph
 from factorgraph_dyn.compiler.problem_graph import without as _without
 from factorgraph_dyn.compiler.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.regroup import regrouped
+from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.split import extended, split
 from factorgraph_dyn.compiler.symbol import SymbolArray, references, symbols
@@ -67,12 +66,8 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
-from factorgraph_dyn.model.closure import far_closed_state
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
-from factorgraph_dyn.spatial import Floats, cross
-
-_SAMPLES = 32
-_SPECIAL = 8  # of the samples, those at configurations that look singular
+from factorgraph_dyn.spatial import cross
 
 
 @dataclass(frozen=True)
@@ -115,15 +110,15 @@ class _Tracer:
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
         if not any(name.startswith("F[") for name in problem.outputs):
             self.mechanism = regrouped(self.mechanism)
-        self.tape = Tape(samples=_SAMPLES)
+        states = sampled_states(mechanism)
+        self.tape = Tape(samples=len(states))
         _know_turns(self.tape, self.mechanism)
         self.samples = SampledTape(self.tape)
-        states = sample_states(mechanism, _SAMPLES, _SPECIAL)
         self.values: dict[str, SymbolArray] = {}
         self.input_refs: list[int] = []
         for name in problem.arguments:
             size = {"q": mechanism.nq, "v": mechanism.nv, "a": mechanism.nv, "tau": mechanism.nv}.get(name, 6)
-            drawn = states.get(name, [None] * size)
+            drawn = states.q.T if name == "q" else states.v.T if name == "v" else [None] * size
             refs = [self.tape.input(f"{name}[{k}]", drawn[k]) for k in range(size)]
             self.input_refs += refs
             self.values[name] = symbols(self.tape, refs)
@@ -135,7 +130,7 @@ class _Tracer:
         state, graph = self.equations()
         columns = self._columns(graph)
         chosen, unknowns = self._order(graph, ordering)
-        eliminated = Elimination(self.tape, self.samples, self._rows(graph, columns), unknowns, _SPECIAL).run()
+        eliminated = Elimination(self.tape, self.samples, self._rows(graph, columns), unknowns, SPECIAL).run()
         outputs = [self._output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
@@ -293,29 +288,3 @@ def tidied(mechanism: Mechanism) -> Mechanism:
         for loop in mechanism.loops
     )
     return replace(mechanism, joints=joints, loops=loops)
-
-
-@lru_cache(maxsize=8)  # closed states are solved for one by one
-def sample_states(mechanism: Mechanism, count: int, special: int) -> dict[str, Any]:
-    """Values of q and v at sampled states, by argument name, shapes (size, count).
-
-    The first ones are special: at the neutral configuration and at quarter turns from it, where pivots that are
-    fine elsewhere vanish; with loops they are of any assembly mode, where values that are zero in the usual mode
-    are not. The rest are random. All are closed where there are loops.
-    """
-    rng = np.random.default_rng(0)
-    draw = far_closed_state if mechanism.is_closed_kind else _quarter_turned
-    states = [(mechanism.neutral(), rng.normal(size=mechanism.nv))] if not mechanism.is_closed_kind else []
-    states += [draw(mechanism, rng) for _ in range(special - len(states))]
-    states += [mechanism.random_state(rng) for _ in range(count - special)]
-    q_values, v_values = (np.array(column).T for column in zip(*states, strict=True))
-    return {"q": q_values, "v": v_values}
-
-
-def _quarter_turned(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """A state whose coordinates are the neutral ones or a quarter turn from them."""
-    q = mechanism.neutral()
-    for joint in mechanism.movable_joints:
-        if joint.nq == joint.nv:
-            q[mechanism.q_slices[joint.name]] += rng.integers(-1, 2, joint.nq) * np.pi / 2
-    return q, rng.normal(size=mechanism.nv)

@@ -26,10 +26,11 @@ import numpy as np
 from factorgraph_dyn.compiler import tape as t
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
 from factorgraph_dyn.compiler.problem import Problem
+from factorgraph_dyn.compiler.sampled_states import SPECIAL
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.split import listed
 from factorgraph_dyn.compiler.tape import Samples, Tape
-from factorgraph_dyn.compiler.trace import _SPECIAL, _Tracer
+from factorgraph_dyn.compiler.trace import _Tracer
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import halves
@@ -163,7 +164,7 @@ class Stepper:
         self.unknowns = dict(zip(names, unknowns, strict=True))
         called = {x.name: name for name, x in self.unknowns.items()}
         self.factors = [[called[str(v)] for v, _ in factor.blocks if str(v) in called] for factor in graph.factors]
-        first = _StepElimination(self.tape, self.samples, rows, unknowns, _SPECIAL)
+        first = _StepElimination(self.tape, self.samples, rows, unknowns, SPECIAL)
         first.row_scales = {}
         self._template = copy.copy(first)
         self._start = tuple(_numbered(number, row) for number, row in first.rows.items())

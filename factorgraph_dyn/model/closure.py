@@ -32,10 +32,6 @@ CLOSED = 1e-8  # largest closure error of a state that counts as closed, m, rad,
 CONVERGED = 1e-13  # closure error at which Gauss-Newton stops
 MAX_ITERATIONS = 200
 MAX_STEP = 0.5  # longest Gauss-Newton step, rad or m, so that the assembly mode is kept
-RANDOM_TRIES = 100
-RANDOM_REACH = 1.5  # rad or m, from the neutral configuration
-FAR_TRIES = 10
-FAR_ITERATIONS = 40  # those that take longer end where loops are singular
 
 
 @dataclass(frozen=True)
@@ -205,72 +201,6 @@ def nearest_velocity(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
     """The velocity nearest to v that keeps everything closed, shape (nv,)."""
     jacobians = [constraint.jacobian for constraint in constraints(mechanism, q)]
     return np.asarray(v - least_norm(mechanism, jacobians, [J @ v for J in jacobians])[0])
-
-
-def random_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """A random closed configuration and a random velocity that keeps it closed.
-
-    Configurations are reached from the neutral one along its freedoms, and so are of its assembly mode; they
-    respect finite limits unless the neutral one breaks them.
-    """
-    home = _closed_home(mechanism, rng)
-    heed_limits = within_limits(mechanism, home)
-    for attempt in range(RANDOM_TRIES):
-        reach = RANDOM_REACH * 0.9**attempt
-        way = nearest_velocity(mechanism, home, rng.uniform(-reach, reach, mechanism.nv))
-        try:
-            q = close(mechanism, integrate(mechanism, home, way))
-        except ClosureError:
-            continue
-        if heed_limits and not within_limits(mechanism, q):
-            continue
-        v = nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv))
-        if closure_error(mechanism, q, v) <= CLOSED:
-            return q, v
-    raise ClosureError(
-        f"No closed configuration of mechanism {mechanism.name!r} was found in {RANDOM_TRIES} tries "
-        "near its neutral one. Check the placements of its loops."
-    )
-
-
-def far_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """As `random_closed_state`, but in any assembly mode and whatever the limits; may be close to singular."""
-    neutral = np.concatenate([np.zeros(0), *(joint.type.neutral() for joint in mechanism.joints)])
-    for attempt in range(FAR_TRIES):
-        reach = 0.9**attempt
-        try:
-            start = integrate(mechanism, neutral, rng.uniform(-reach, reach, mechanism.nv))
-            q = close(mechanism, start, iterations=FAR_ITERATIONS)
-        except ClosureError:
-            continue
-        v = nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv))
-        if closure_error(mechanism, q, v) <= CLOSED:
-            return q, v
-    return random_closed_state(mechanism, rng)
-
-
-def _closed_home(mechanism: Mechanism, rng: np.random.Generator) -> Floats:
-    """The neutral configuration if it can be closed, else a closed one found by chance."""
-    try:
-        return mechanism.neutral()
-    except ClosureError as error:
-        hopeless = error
-    for _ in range(RANDOM_TRIES):
-        try:
-            return close(mechanism, mechanism.random_configuration(rng))
-        except ClosureError:
-            continue
-    raise hopeless
-
-
-def within_limits(mechanism: Mechanism, q: Floats) -> bool:
-    """Whether every coordinate is within its joint's limits, to rounding."""
-    for joint in mechanism.movable_joints:
-        if joint.limits is not None and joint.nq == 1:
-            value = float(q[mechanism.q_slices[joint.name]][0])
-            if not joint.limits[0] - CLOSED <= value <= joint.limits[1] + CLOSED:
-                return False
-    return True
 
 
 def constraint_directions(S: Floats) -> Floats:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import as_names, check_finite, check_kind, check_parts, check_path, random_generator, shown
 from factorgraph_dyn.errors import InputError, ModelError, check_name
 from factorgraph_dyn.model import closure, inertia_checks
+from factorgraph_dyn.model.closed_states import random_closed_state
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
 from factorgraph_dyn.model.topology import Topology, check_names, find_topology
 from factorgraph_dyn.spatial import Floats, real_array
@@ -209,7 +210,7 @@ class Mechanism:
         """A random state (q, v) within finite limits, closed where there are loops or couplings."""
         generator = random_generator(rng, "rng")
         if self.is_closed_kind:
-            return closure.random_closed_state(self, generator)
+            return random_closed_state(self, generator)
         return self.random_configuration(generator), generator.normal(size=self.nv)
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Floats:

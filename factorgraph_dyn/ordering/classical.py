@@ -2,7 +2,8 @@
 
 Each takes a mechanism and gives names of variables; those that a problem does not have (because they
 are known) are passed over by ``choose_ordering``. The freedoms of loop joints come first, since each stands in
-its own loop's equation only; the wrenches of loops and the forces of couplings tie far links together and come last.
+its own loop's equation only; the wrenches of loops and the forces of couplings tie links together and come after
+these, in aba as soon as both sides of the loop are done, else last.
 
 Sources: Featherstone, Rigid Body Dynamics Algorithms (2008), chapters 5 to 7; Xie & Dellaert (2019).
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.loop_groups import loop_paths
 
 
 def rnea(mechanism: Mechanism) -> Iterator[str]:
@@ -36,12 +38,14 @@ def aba(mechanism: Mechanism) -> Iterator[str]:
     articulated-body D = S^T I^A S as the coefficient of the joint acceleration.
     """
     yield from loop_freedoms(mechanism)
+    closed_by = _loops_by_last_joint(mechanism)
     for joint in reversed(mechanism.topology.outward):
         yield f"tau[{joint.name}]"
         yield f"F[{joint.name}]"
         yield f"A[{joint.child}]"
         yield f"a[{joint.name}]"
-    yield from loop_forces(mechanism)
+        yield from (f"F[{loop}]" for loop in closed_by[joint.name])
+    yield from coupling_forces(mechanism)
 
 
 def crba(mechanism: Mechanism) -> Iterator[str]:
@@ -63,4 +67,19 @@ def loop_freedoms(mechanism: Mechanism) -> Iterator[str]:
 def loop_forces(mechanism: Mechanism) -> Iterator[str]:
     """The wrenches of loops and the forces of couplings."""
     yield from (f"F[{loop.name}]" for loop in mechanism.loops)
+    yield from coupling_forces(mechanism)
+
+
+def coupling_forces(mechanism: Mechanism) -> Iterator[str]:
+    """The forces of couplings."""
     yield from (f"lambda[{coupling.name}]" for coupling in mechanism.couplings)
+
+
+def _loops_by_last_joint(mechanism: Mechanism) -> dict[str, list[str]]:
+    """Names of the loops that are done, from the tips to the base, with each joint."""
+    rank = {joint.name: k for k, joint in enumerate(mechanism.topology.outward)}
+    done: dict[str, list[str]] = {name: [] for name in rank}
+    for loop in mechanism.loops:
+        sides = [joint.name for side in loop_paths(mechanism, loop) for joint in side]
+        done[min(sides, key=rank.__getitem__)].append(loop.name)
+    return done

@@ -1,0 +1,64 @@
+"""The states at which a kernel is tried while it is made.
+
+Takes a mechanism; gives states at which pivots are judged. The first ones are special:
+
+    trees    the neutral configuration and quarter turns from it, where pivots that are fine elsewhere vanish
+    loops    any assembly mode, where values that are zero in the usual one are not
+
+The rest are random; all are closed where there are loops. The work runs once a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.closed_states import far_closed_state, random_closed_state
+from factorgraph_dyn.spatial import Floats
+
+SPECIAL = 8
+ORDINARY = 24
+WIDE = 1.5  # rad or m that samples of loops go, farther than random states do, so that kernels have a margin
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Configurations q, shape (states, nq), and velocities v, shape (states, nv)."""
+
+    q: Floats
+    v: Floats
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+
+@lru_cache(maxsize=16)  # closed states are solved for one by one
+def sampled_states(mechanism: Mechanism) -> States:
+    """The states at which pivots are judged, the special ones first."""
+    rng = np.random.default_rng(0)
+    if mechanism.is_closed_kind:
+        states = [far_closed_state(mechanism, rng) for _ in range(SPECIAL)]
+        states += [random_closed_state(mechanism, rng, WIDE) for _ in range(ORDINARY)]
+    else:
+        states = [(mechanism.neutral(), rng.normal(size=mechanism.nv))]
+        states += [_quarter_turned(mechanism, rng) for _ in range(SPECIAL - 1)]
+        states += [mechanism.random_state(rng) for _ in range(ORDINARY)]
+    return _stacked(states)
+
+
+def _quarter_turned(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """A state whose coordinates are the neutral ones or a quarter turn from them."""
+    q = mechanism.neutral()
+    for joint in mechanism.movable_joints:
+        if joint.nq == joint.nv:
+            q[mechanism.q_slices[joint.name]] += rng.integers(-1, 2, joint.nq) * np.pi / 2
+    return q, rng.normal(size=mechanism.nv)
+
+
+def _stacked(states: Sequence[tuple[Floats, Floats]]) -> States:
+    q, v = (np.array(values) for values in zip(*states, strict=True))
+    return States(q, v)
