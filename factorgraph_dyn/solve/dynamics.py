@@ -48,8 +48,7 @@ def forward_dynamics(
         q: Coordinates, rad and m, shape (nq,).
         v: Velocities, rad/s and m/s, shape (nv,).
         tau: Joint torques, N m and N, shape (nv,).
-        ordering: Name of an ordering, or variable names in the order of elimination. Where there are tens of
-            loops, "colamd" is faster: its time grows with their number, not with its third power.
+        ordering: Name of an ordering, or variable names in the order of elimination.
         external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
         internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least and names them in
@@ -135,11 +134,6 @@ def hybrid_dynamics(
     known = inputs.hybrid_known(mechanism, a, tau)
     options = LoopOptions(as_objectives(objective), internal_wrenches)
     return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
-
-
-def usual_ordering(mechanism: Mechanism) -> str:
-    """aba; for loops the ordering whose time grows with their number, not with its third power."""
-    return "colamd" if mechanism.is_closed_kind else "aba"
 
 
 def check_state(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> State:

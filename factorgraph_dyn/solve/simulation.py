@@ -27,7 +27,7 @@ from factorgraph_dyn.model import Mechanism, check_mechanism, closure
 from factorgraph_dyn.model.kinematics import integrate
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve import inputs
-from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics, usual_ordering
+from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.energies import energy_at
 from factorgraph_dyn.solve.loops import LoopOptions
 from factorgraph_dyn.spatial import Floats
@@ -99,7 +99,7 @@ def simulate(
     *,
     method: Method = "rk4",
     engine: Literal["graph"] | Accelerate = "graph",
-    ordering: OrderingLike | None = None,
+    ordering: OrderingLike = "aba",
     record_every: int = 1,
     progress: bool | None = None,
 ) -> Trajectory:
@@ -115,7 +115,7 @@ def simulate(
         method: "rk4" or "semi_implicit".
         engine: "graph" eliminates at every step; or any function of (q, v, tau) that gives a, such as the
             kernel ``fgd.compile(mechanism, "forward")``, which is much faster.
-        ordering: Of the elimination, for the engine "graph"; by default aba, and colamd where there are loops.
+        ordering: Of the elimination, for the engine "graph".
         record_every: Record every so many steps.
         progress: Show a progress bar; by default on long runs at a terminal.
 
@@ -147,14 +147,13 @@ def simulate(
     return Trajectory(mechanism, *(np.array(column) for column in zip(*records, strict=True)))
 
 
-def graph_accelerations(mechanism: Mechanism, ordering: OrderingLike | None = None) -> Accelerate:
+def graph_accelerations(mechanism: Mechanism, ordering: OrderingLike = "aba") -> Accelerate:
     """Forward dynamics by elimination, without the checks that a simulation does not need."""
-    order = usual_ordering(mechanism) if ordering is None else ordering
 
     def accelerate(q: Floats, v: Floats, tau: Floats) -> Floats:
         state = evaluate_state(mechanism, q, v)
         known = inputs.forward_known(mechanism, tau)
-        return solve_dynamics(state, known, ordering=order, options=STAGE_OPTIONS).a
+        return solve_dynamics(state, known, ordering=ordering, options=STAGE_OPTIONS).a
 
     return accelerate
 
@@ -260,7 +259,7 @@ def _torque_function(mechanism: Mechanism, torque: Torque) -> Push:
     return lambda t, q, v: constant
 
 
-def _acceleration_function(mechanism: Mechanism, engine: str | Accelerate, ordering: OrderingLike | None) -> Accelerate:
+def _acceleration_function(mechanism: Mechanism, engine: str | Accelerate, ordering: OrderingLike) -> Accelerate:
     if callable(engine):
         return engine
     if isinstance(engine, str) and engine == "graph":
