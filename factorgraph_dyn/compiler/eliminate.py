@@ -126,17 +126,18 @@ class Elimination:
         """Eliminate every unknown, then substitute back."""
         with np.errstate(all="ignore"):  # a pivot may vanish in the special samples
             for unknown in self.unknowns:
-                self._eliminate(unknown)
+                self.eliminate(unknown)
             self._judge_left_over_rows()
-            self._substitute_back()
+            self.substitute_back()
         return self.result
 
     # Forward
 
-    def _eliminate(self, unknown: Unknown) -> None:
+    def eliminate(self, unknown: Unknown) -> None:
+        """Take one unknown out of all rows; what no row determines becomes a parameter."""
         columns = set(unknown.columns)
         while columns:
-            pivot = self._choose(columns)
+            pivot = self.choose(columns)
             if pivot is None:
                 self._set_free(columns)
                 return
@@ -181,7 +182,7 @@ class Elimination:
     def _partner(self, pivot: _Pivot) -> int | None:
         """The row whose entry is large where the pivot's is small."""
         column = pivot.column
-        sizes = {n: np.abs(self.samples.values(self.rows[n][column])) / self._scale(n) for n in self.holding[column]}
+        sizes = {n: np.abs(self.samples.values(self.rows[n][column])) / self.scale(n) for n in self.holding[column]}
         largest = np.maximum.reduce(list(sizes.values()))
         ratios = {n: (size / largest)[np.isfinite(largest) & (largest > 0)] for n, size in sorted(sizes.items())}
         alone = ratios.pop(pivot.row)
@@ -189,7 +190,7 @@ class Elimination:
 
     def _weight(self, number: int, first: int) -> int:
         """The constant, a power of two, that brings the square of one row's entries to the units of another's."""
-        ratio = float(np.median(self._scale(first) / self._scale(number)))
+        ratio = float(np.median(self.scale(first) / self.scale(number)))
         return self.tape.constant(4.0 ** round(np.log2(ratio))) if 1e-30 < ratio < 1e30 else ONE
 
     def _sum(self, factor: int, row: Row, other_factor: int, other: Row) -> Row:
@@ -210,7 +211,7 @@ class Elimination:
         self.rows[number] = row
         self.scales.pop(number, None)
 
-    def _choose(self, columns: set[int]) -> _Pivot | None:
+    def choose(self, columns: set[int]) -> _Pivot | None:
         """The best pair of a row and one of the columns; None where no row holds any of them.
 
         Good in all samples is best, good in the ordinary ones next; else the largest there is.
@@ -235,7 +236,7 @@ class Elimination:
 
     def _qualities(self, column: int, numbers: list[int]) -> tuple[list[float], list[float]]:
         """Worst relative size of each row's entry, over all samples and over the ordinary ones."""
-        sizes = np.array([np.abs(self.samples.values(self.rows[n][column])) / self._scale(n) for n in numbers])
+        sizes = np.array([np.abs(self.samples.values(self.rows[n][column])) / self.scale(n) for n in numbers])
         largest = sizes.max(axis=0)
         ratios = sizes / largest
         ratios[~(np.isfinite(ratios))] = 0.0
@@ -268,7 +269,8 @@ class Elimination:
         values = self.samples.values(entry)[self.special :]
         return bool((values > 0).all() or (values < 0).all())
 
-    def _scale(self, number: int) -> Samples:
+    def scale(self, number: int) -> Samples:
+        """Largest unknown entry of a row at every sampled state, columns in common units."""
         scale = self.scales.get(number)
         if scale is None:
             entries = [
@@ -278,7 +280,9 @@ class Elimination:
             ]
             scale = np.maximum.reduce(entries)
             # Where nothing of a row is left but rounding, that is no scale.
-            scale = np.maximum(scale, _NOTHING * np.median(scale[self.special :]))
+            ordinary = scale[self.special :]
+            middle = len(ordinary) // 2
+            scale = np.maximum(scale, _NOTHING * np.partition(ordinary, middle)[middle])
             self.scales[number] = scale
         return scale
 
@@ -358,11 +362,12 @@ class Elimination:
 
     # Backward
 
-    def _substitute_back(self) -> None:
+    def substitute_back(self) -> None:
+        """Express every eliminated column in parameters, the last eliminated first."""
         tape, solution = self.tape, self.result.solution
         for column, row, inverse in reversed(self.steps):
             total: Row = {}
-            for other, ref in row.items():
+            for other, ref in sorted(row.items()):
                 terms = solution.get(other)
                 if terms is None:
                     total[other] = self.samples.add(total.get(other, ZERO), ref)

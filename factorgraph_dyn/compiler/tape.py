@@ -193,14 +193,14 @@ class Tape:
                 self.merges.append((MUL, a, b, known))
                 node = known
             elif a in self.constants:
-                node = self._mul_constant(a, b, residue)
+                node = self.mul_constant(a, b, residue)
             elif b in self.constants:
-                node = self._mul_constant(b, a, residue)
+                node = self.mul_constant(b, a, residue)
             else:
                 node = self._append(MUL, a, b, residue)
         return -node if negative else node
 
-    def _mul_constant(self, constant: int, b: int, residue: int) -> int:
+    def mul_constant(self, constant: int, b: int, residue: int) -> int:
         """The product of a constant and a node, the constant first."""
         constants = self.constants
         if b in constants:

@@ -17,7 +17,7 @@ Operations of inverse (rnea) and forward dynamics (aba), each change added to th
     regroup      1210  2852     424  859    390  878    825  1696    1811  5423
     classical    1038  2731     396  843    359  868    728  1615    1557  5151
     split         869  2636     377  858    335  813    682  1485    1422  4727
-    reframe       794  1949     377  858    335  813    639  1408    1422  4727
+    reframe       794  1946     377  858    335  813    639  1408    1422  4727
     published     836  2067
 
     problem               kernel                      known, kept (parameters)        result
@@ -95,10 +95,12 @@ def trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike) -> Tra
         CompileError: The ordering has no safe pivots, or an output is not determined.
         OrderingError: The ordering does not fit the problem.
     """
-    return _Tracer(mechanism, problem).run(ordering)
+    return Tracer(mechanism, problem).run(ordering)
 
 
-class _Tracer:
+class Tracer:
+    """The equations of a problem on a tape, and their elimination."""
+
     def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
         self.problem = problem
         self.given = mechanism.tree if problem.tree_only else mechanism
@@ -127,11 +129,12 @@ class _Tracer:
             self.values.setdefault(name, nothing)
 
     def run(self, ordering: OrderingLike) -> Traced:
+        """The program that an ordering gives."""
         state, graph = self.equations()
-        columns = self._columns(graph)
-        chosen, unknowns = self._order(graph, ordering)
-        eliminated = Elimination(self.tape, self.samples, self._rows(graph, columns), unknowns, SPECIAL).run()
-        outputs = [self._output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
+        columns = self.columns_of(graph)
+        chosen, unknowns = self.order(graph, ordering)
+        eliminated = Elimination(self.tape, self.samples, self.rows_of(graph, columns), unknowns, SPECIAL).run()
+        outputs = [self.output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
         guards = _distinct([*closure_guards(self.tape, state), *eliminated.guards])
@@ -153,15 +156,17 @@ class _Tracer:
             return problem_graph(self.given, self.problem)
         return graph if self.problem.kept is None else _without(graph, self.problem.kept)
 
-    def _columns(self, graph: LinearGraph) -> dict[Variable, tuple[int, ...]]:
+    def columns_of(self, graph: LinearGraph) -> dict[Variable, tuple[int, ...]]:
+        """The columns of every variable."""
         return {variable: tuple(range(part.start, part.stop)) for variable, part in graph.column_slices.items()}
 
-    def _order(self, graph: LinearGraph, ordering: OrderingLike) -> tuple[Ordering, list[Unknown]]:
+    def order(self, graph: LinearGraph, ordering: OrderingLike) -> tuple[Ordering, list[Unknown]]:
         """The ordering and its unknowns; those that stay as parameters are left out."""
         chosen = choose_ordering(self.given, self.structure(graph), ordering, halves=True)
         return chosen, [Unknown(name, halves.columns(name, graph)) for name in extended(chosen, self.steps)]
 
-    def _rows(self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]]) -> dict[int, Row]:
+    def rows_of(self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]]) -> dict[int, Row]:
+        """The equations as rows of references."""
         rows: dict[int, Row] = {}
         for factor in graph.factors:
             first = len(rows)
@@ -176,7 +181,7 @@ class _Tracer:
 
     # Outputs
 
-    def _output(
+    def output(
         self,
         name: str,
         state: State,

@@ -30,7 +30,7 @@ from factorgraph_dyn.compiler.sampled_states import SPECIAL
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.split import listed
 from factorgraph_dyn.compiler.tape import Samples, Tape
-from factorgraph_dyn.compiler.trace import _Tracer
+from factorgraph_dyn.compiler.trace import Tracer
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import halves
@@ -86,11 +86,12 @@ class RecordingTape(Tape):
             self.merges.append((t.RECIPROCAL, a, 0, found))
         return found
 
-    def _mul_constant(self, constant: int, b: int, residue: int) -> int:
+    def mul_constant(self, constant: int, b: int, residue: int) -> int:
+        """Reference to a constant times b."""
         # A product made by another ordering must not be taken apart: its operands need not be here.
         if b >= self.base_size and self.operation[b] == t.MUL and b not in self.constants:
             return self._append(t.MUL, constant, b, residue)
-        return super()._mul_constant(constant, b, residue)
+        return super().mul_constant(constant, b, residue)
 
 
 class RememberingSamples(SampledTape):
@@ -122,18 +123,18 @@ class _StepElimination(Elimination):
     worst: float
     row_scales: dict[frozenset[tuple[int, int]], Samples]
 
-    def _scale(self, number: int) -> Samples:
+    def scale(self, number: int) -> Samples:
         scale = self.scales.get(number)
         if scale is None:
             key = frozenset(self.rows[number].items())
             scale = self.row_scales.get(key)
             if scale is None:
-                scale = self.row_scales[key] = super()._scale(number)
+                scale = self.row_scales[key] = super().scale(number)
             self.scales[number] = scale
         return scale
 
-    def _choose(self, columns: set[int]) -> Any:
-        pivot = super()._choose(columns)
+    def choose(self, columns: set[int]) -> Any:
+        pivot = super().choose(columns)
         if pivot is not None:
             self.worst = min(self.worst, pivot.quality)
         return pivot
@@ -149,11 +150,11 @@ class Stepper:
             CompileError: The problem leaves unknowns undetermined, so that its solution depends on the
                 ordering; only `trace` can count such a problem's operations.
         """
-        tracer = _Tracer(mechanism, problem)
+        tracer = Tracer(mechanism, problem)
         state, graph = tracer.equations()
-        columns = tracer._columns(graph)
-        rows = tracer._rows(graph, columns)
-        chosen, unknowns = tracer._order(graph, problem.classical)
+        columns = tracer.columns_of(graph)
+        rows = tracer.rows_of(graph, columns)
+        chosen, unknowns = tracer.order(graph, problem.classical)
         self.graph = tracer.structure(graph)
         self._inner = tracer.steps
         self.classical: tuple[str, ...] = chosen.variables
@@ -174,7 +175,7 @@ class Stepper:
         if eliminated.undetermined:
             raise CompileError("The problem leaves unknowns undetermined; its steps cannot be shared.")
         self.solution = eliminated.solution
-        outputs = [tracer._output(name, state, graph, columns, eliminated) for name in problem.outputs]
+        outputs = [tracer.output(name, state, graph, columns, eliminated) for name in problem.outputs]
         self.outputs = tuple({abs(int(ref)) for output in outputs for ref in output.flat} - {0})
         self.tape.merges.clear()
         for name in list(self.unknowns):
@@ -261,7 +262,7 @@ class Stepper:
         elimination.result, elimination.worst = Eliminated(), 1.0
         size = len(self.tape)
         try:
-            elimination._eliminate(self.unknowns[name])
+            elimination.eliminate(self.unknowns[name])
         except CompileError:
             return None
         finally:
@@ -281,7 +282,7 @@ class Stepper:
         elimination.result = Eliminated(
             solution={column: terms for column, terms in self.solution.items() if column not in own}
         )
-        elimination._substitute_back()
+        elimination.substitute_back()
         makers = self._makers_since(size)
         for column in own:
             for parameter, ref in elimination.result.solution[column].items():
