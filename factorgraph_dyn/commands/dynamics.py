@@ -8,7 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from factorgraph_dyn.commands.common import FormatOption, ProblemOption, RobotArgument, SeedOption, find_robot
+from factorgraph_dyn.commands.common import (
+    FormatOption,
+    KnownOption,
+    ProblemOption,
+    RobotArgument,
+    SeedOption,
+    find_robot,
+    split_names,
+)
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.lab.compare import compare_orderings
 from factorgraph_dyn.model import Mechanism, robots
@@ -55,6 +63,7 @@ def compare(
             help=f"Comma-separated: {', '.join(ORDERING_NAMES)}, search (the best one saved), or results files (.json)."
         ),
     ] = None,
+    known: KnownOption = "",
     seed: SeedOption = 0,
     format: FormatOption = "table",
 ) -> None:
@@ -65,8 +74,9 @@ def compare(
     operations, its smallest pivot beside the usual one, its largest error, and nanoseconds a state.
     """
     mechanism = find_robot(robot)
-    names = None if orderings is None else [name.strip() for name in orderings.split(",")]
-    rows = compare_orderings(mechanism, problem, names, seed=seed)
+    names = None if orderings is None else split_names(orderings)
+    given = split_names(known) or None
+    rows = compare_orderings(mechanism, problem, names, known_accelerations=given, seed=seed)
     print_rows(rows, format, f"{problem} dynamics of {mechanism.name}, {mechanism.nv} freedoms")
 
 
