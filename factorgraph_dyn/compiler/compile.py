@@ -15,6 +15,7 @@ import hashlib
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cache as memoize
+from functools import lru_cache
 from importlib import resources
 from typing import Any
 
@@ -74,7 +75,7 @@ def compile(
         raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to compile.")
     wanted = _wanted_ordering(mechanism, asked, ordering)
     host = machine.host()
-    name = cache.key(_versions(), repr(host).encode(), describe(mechanism), describe(asked), describe(wanted))
+    name = cache.key(_versions(), repr(host).encode(), _described(mechanism), describe(asked), describe(wanted))
     entry = cache.read(name)
     code = None if entry is None else _load_or_none(entry.code, host)
     if entry is None or code is None:
@@ -143,15 +144,21 @@ def _load_or_none(code: bytes, host: machine.Machine) -> machine.LoadedCode | No
 
 def describe(value: Any) -> bytes:
     """Bytes that differ where the contents of two descriptions differ."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = (getattr(value, field.name) for field in dataclasses.fields(value))
-        return type(value).__name__.encode() + describe(tuple(fields))
     if isinstance(value, np.ndarray):
         return f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes()
     if isinstance(value, tuple | list):
         parts = [describe(item) for item in value]
-        return b"(" + b",".join(str(len(part)).encode() + b":" + part for part in parts) + b")"
+        return b"(" + b",".join(b"%d:%b" % (len(part), part) for part in parts) + b")"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        contents = [getattr(value, field.name) for field in dataclasses.fields(value)]
+        return type(value).__name__.encode() + describe(contents)
     return repr(value).encode()
+
+
+@lru_cache(maxsize=64)
+def _described(mechanism: Mechanism) -> bytes:
+    """A mechanism's description; of hundreds of links it takes longer than loading their kernel."""
+    return describe(mechanism)
 
 
 @memoize
