@@ -18,42 +18,51 @@ from factorgraph_dyn.compiler.tape import Tape
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.kinematics import link_poses, loop_pose
+from factorgraph_dyn.spatial import Array, pose
 
 _OPEN = 0.02
 _STILL = 1e-6  # (rad/s)^2 below which a mechanism is as good as at rest
 
 
-def closure_guards(tape: Tape, state: State) -> list[Guard]:
-    """What a kernel has to watch so that it refuses states that are far from closed."""
-    size = _size(state.mechanism)
+def closure_guards(tape: Tape, state: State, q: Array) -> list[Guard]:
+    """What a kernel has to watch so that it refuses states that are far from closed.
+
+    Args:
+        tape: Where the values are.
+        state: The state of symbols.
+        q: The coordinates as the user gives them, which may be shifted in the state; couplings are about these.
+    """
     return [
-        Guard(ref, (_OPEN * unit) ** 2, f"square by which {what} misses the closure of {name!r}", small=True)
-        for what, name, square, unit in (*_of_loops(state, size), *_of_couplings(state))
+        Guard(ref, _OPEN**2, f"square by which {what} misses the closure of {name!r}", small=True)
+        for what, name, square in (*_of_loops(state), *_of_couplings(state, q))
         for ref in [abs(int(references(tape, np.array([square]))[0]))]
         if ref
     ]
 
 
-def _of_loops(state: State, size: float) -> Iterator[tuple[str, str, Symbol, float]]:
-    """Square of what q and v miss, and the unit in which it counts, of every loop."""
+def _of_loops(state: State) -> Iterator[tuple[str, str, Symbol]]:
+    """Square of what q and v miss of every loop, lengths in parts of the mechanism's size."""
     poses = link_poses(state.mechanism, state.q) if state.loops else {}
+    lengths = np.array([1.0, 1.0, 1.0, *[1.0 / _size(state.mechanism)] * 3])
     for loop in state.mechanism.loops:
         here = state.loops[loop.name]
-        misfit = loop.type.misfit(loop.axes, loop_pose(loop, poses))
+        T = loop_pose(loop, poses)
+        misfit = loop.type.misfit(loop.axes, pose(T[:3, :3], lengths[3:] * T[:3, 3]))
         slip = state.twists[here.child] - here.Ad_child_parent @ state.twists[here.parent] - here.S @ here.v
-        yield "q", loop.name, np.sum(misfit * misfit), size
-        yield "v", loop.name, np.sum(slip * slip) * _per_square_speed(state), size
+        slip = lengths * slip
+        yield "q", loop.name, np.sum(misfit * misfit)
+        yield "v", loop.name, np.sum(slip * slip) * _per_square_speed(state)
 
 
-def _of_couplings(state: State) -> Iterator[tuple[str, str, Symbol, float]]:
+def _of_couplings(state: State, q: Array) -> Iterator[tuple[str, str, Symbol]]:
     mechanism = state.mechanism
     for coupling in mechanism.couplings:
-        q_here, q_source = (state.q[mechanism.q_slices[name]][0] for name in (coupling.joint, coupling.source))
+        q_here, q_source = (q[mechanism.q_slices[name]][0] for name in (coupling.joint, coupling.source))
         v_here, v_source = (state.v[mechanism.v_slices[name]][0] for name in (coupling.joint, coupling.source))
         misfit = q_here - coupling.ratio * q_source - coupling.offset
         slip = v_here - coupling.ratio * v_source
-        yield "q", coupling.name, misfit * misfit, 1.0
-        yield "v", coupling.name, slip * slip * _per_square_speed(state), 1.0
+        yield "q", coupling.name, misfit * misfit
+        yield "v", coupling.name, slip * slip * _per_square_speed(state)
 
 
 def _per_square_speed(state: State) -> Symbol:
@@ -62,6 +71,8 @@ def _per_square_speed(state: State) -> Symbol:
 
 
 def _size(mechanism: Mechanism) -> float:
-    """The longest placement, m; at most 1, and 1 where there is none."""
-    longest = max((float(np.linalg.norm(np.asarray(j.placement)[:3, 3])) for j in mechanism.joints), default=0.0)
-    return min(1.0, longest) or 1.0
+    """The longest placement, m, rounded to a power of two; 1 where there is none."""
+    ends = [end for loop in mechanism.loops for end in (loop.predecessor_placement, loop.successor_placement)]
+    places = [*(joint.placement for joint in mechanism.joints), *ends]
+    longest = max((float(np.linalg.norm(np.asarray(place)[:3, 3])) for place in places), default=0.0)
+    return float(2.0 ** np.round(np.log2(longest))) if longest else 1.0

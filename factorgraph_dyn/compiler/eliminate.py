@@ -43,9 +43,11 @@ GOOD_QUALITY = 0.1
 """Pivots at least this large beside the others of their column lose no digits."""
 
 _VANISHING = 1e-3  # a pivot that falls below this quality in some sampled state is rotated
+_ROUNDING = 1e-12  # part of what an entry of a loop's equation is made of that is taken for zero
 _NOTHING = 1e-6  # part of a row's usual scale that is taken for rounding
 _DIVISION = 10  # operations that a division weighs
 _GUARD = 1e-9  # a pivot below this part of its usual size is not to be trusted
+_REPEATED = 1e-3  # of a usual right-hand side, for those that are nothing but rounding
 _CONSISTENT = 1e-6  # a condition on the inputs may miss by this part of its usual size
 
 Row = dict[int, int]
@@ -94,7 +96,14 @@ class Elimination:
     """One elimination, while it runs."""
 
     def __init__(
-        self, tape: Tape, samples: SampledTape, rows: Mapping[int, Row], unknowns: Sequence[Unknown], special: int = 0
+        self,
+        tape: Tape,
+        samples: SampledTape,
+        rows: Mapping[int, Row],
+        unknowns: Sequence[Unknown],
+        special: int = 0,
+        *,
+        noisy: bool = False,
     ) -> None:
         """Start an elimination.
 
@@ -104,6 +113,8 @@ class Elimination:
             rows: The equations by number.
             unknowns: What to eliminate, first eliminated first; other columns are parameters.
             special: How many of the first sampled states look singular and only guide the choice.
+            noisy: Whether equations may repeat each other up to rounding, as those of loops do; what is left of
+                a repeated one is then looked for after every step.
         """
         self.tape = tape
         self.samples = samples
@@ -111,13 +122,18 @@ class Elimination:
         self.unknowns = unknowns
         self.position = {column: k for k, unknown in enumerate(unknowns) for column in unknown.columns}
         self.unknown_columns = {column for unknown in unknowns for column in unknown.columns}
-        self.rows = {number: self._cleaned(row) for number, row in rows.items()}
+        self.rows = {number: {column: ref for column, ref in row.items() if ref} for number, row in rows.items()}
         self.holding: dict[int, set[int]] = {column: set() for column in self.unknown_columns}
         for number, row in self.rows.items():
             for column in row:
                 if column in self.holding:
                     self.holding[column].add(number)
         self.column_units = column_units(self._usual_sizes())
+        self.past: dict[int, dict[bool, Samples]] = {number: {} for number in rows} if noisy else {}
+        for number in self.past:
+            self._remember(number, self.rows[number])
+        # Right-hand sides, beside the largest entry of their row, are this large.
+        self.usual_rhs = max((self._ratio(past) for past in self.past.values() if len(past) == 2), default=0.0)
         self.scales: dict[int, Samples] = {}
         self.steps: list[tuple[int, Row, int]] = []  # column, its row, reciprocal of its pivot
         self.result = Eliminated()
@@ -173,9 +189,18 @@ class Elimination:
             return
         row, other = self.rows[pivot.row], self.rows[partner]
         e, f = row[pivot.column], other[pivot.column]
-        turned = self._sum(e, row, self.tape.mul(f, self._weight(partner, pivot.row)), other)
+        weighted = self.tape.mul(f, self._weight(partner, pivot.row))
+        turned = self._sum(e, row, weighted, other)
+        if pivot.column not in turned:
+            return
         rest = self._sum(f, row, -e, other)
         rest.pop(pivot.column, None)
+        if self.past:
+            here, there = self.past[pivot.row], self.past[partner]
+            self.past[pivot.row], self.past[partner] = (
+                _combined(np.abs(self.samples.values(p)), here, np.abs(self.samples.values(r)), there)
+                for p, r in ((e, weighted), (f, e))
+            )
         self._replace(pivot.row, turned)
         self._replace(partner, rest)
 
@@ -311,9 +336,12 @@ class Elimination:
         """row -= (entry / pivot) pivot_row."""
         tape, row = self.tape, self.rows[number]
         factor = -tape.mul(row.pop(column), inverse)
-        for other, ref in pivot_row.items():
+        terms = {other: tape.mul(factor, ref) for other, ref in pivot_row.items()}
+        if self.past:
+            self._remember(number, terms)
+        for other, term in terms.items():
             before = row.get(other, ZERO)
-            after = self.samples.add(before, tape.mul(factor, ref))
+            after = self.samples.add(before, term)
             if after:
                 row[other] = after
                 if other in self.holding:
@@ -323,6 +351,34 @@ class Elimination:
                 if other in self.holding:
                     self.holding[other].discard(number)
         self.scales.pop(number, None)
+        if self.past:
+            self._drop_rounding(number)
+
+    def _remember(self, number: int, entries: Row) -> None:
+        """Keep the largest that a row's unknown entries, and its right-hand side, are made of."""
+        past = self.past[number]
+        for column, ref in entries.items():
+            known = column in self.column_units
+            size = np.abs(self.samples.values(ref)) * (self.column_units[column] if known else 1.0)
+            past[known] = np.fmax(past[known], size) if known in past else size
+
+    def _ratio(self, past: dict[bool, Samples]) -> float:
+        """A row's right-hand side beside its largest entry, as it usually is."""
+        rhs, largest = (float(np.median(past[known][self.special :])) for known in (False, True))
+        return rhs / largest if largest else 0.0
+
+    def _drop_rounding(self, number: int) -> None:
+        """Take out of a row what is a tiny part of what it was made of in every sample."""
+        row, past = self.rows[number], self.past[number]
+        for column, ref in list(row.items()):
+            known = column in self.column_units
+            size = np.abs(self.samples.values(ref)) * (self.column_units[column] if known else 1.0)
+            tiny = size <= _ROUNDING * past[known]
+            tiny[: self.special] |= ~np.isfinite(size[: self.special])  # a pivot vanished there before
+            if tiny.all():
+                del row[column]
+                if column in self.holding:
+                    self.holding[column].discard(number)
 
     def _guard(self, column: int, entry: int) -> None:
         """Watch a pivot at run time; raise if it would be refused at a sampled state already."""
@@ -341,16 +397,20 @@ class Elimination:
 
     def _judge_left_over_rows(self) -> None:
         """Rows without unknowns: redundant, or conditions on parameters."""
-        for row in self.rows.values():
+        for number, row in self.rows.items():
             if not row:
                 self.result.redundant += 1
             elif set(row) == {UNIT}:
                 size = float(np.median(np.abs(self.samples.values(row[UNIT])[self.special :])))
+                if self.past and True in self.past[number]:
+                    # What is given may repeat an equation exactly, and leave rounding alone to compare with.
+                    usual = float(np.median(self.past[number][True][self.special :]))
+                    size = max(size, _REPEATED * self.usual_rhs * usual)
                 self.result.guards.append(
                     Guard(
                         abs(row[UNIT]),
                         _CONSISTENT * size,
-                        "an equation in given values only, which they contradict",
+                        "misfit of an equation in given values only, which they contradict,",
                         small=True,
                     )
                 )
@@ -387,8 +447,12 @@ class Elimination:
             if column in self.unknown_columns
         }
 
-    def _cleaned(self, row: Row) -> Row:
-        """The row without entries that are zero or constants within rounding of it."""
-        constants = self.tape.constants
-        largest = max((constants[abs(r)] for r in row.values() if abs(r) in constants), default=0.0)
-        return {column: ref for column, ref in row.items() if ref and constants.get(abs(ref), np.inf) > 1e-15 * largest}
+
+def _combined(
+    factor: Samples, past: dict[bool, Samples], other_factor: Samples, other: dict[bool, Samples]
+) -> dict[bool, Samples]:
+    """What a sum of two rows is made of."""
+    return {
+        known: factor * past.get(known, np.zeros(1)) + other_factor * other.get(known, np.zeros(1))
+        for known in past.keys() | other.keys()
+    }

@@ -72,8 +72,8 @@ class Kernel:
 
     ``kernel(q, v, tau, out=None, threads=1)`` takes arrays whose last axis is the mechanism's, with any
     leading axes, which broadcast; lists and other number types are converted to float64. A state that is not
-    finite, or whose pivots are too small, gives nan in all its results, and `check` says why. Where there are loops
-    or couplings q and v have to satisfy them: the kernel takes that for granted, `check` looks.
+    finite, whose pivots are too small, or that is far from closing loops and couplings gives nan in all its
+    results, and `check` says why. A state that has drifted a little is taken as it is.
 
     Attributes:
         mechanism: What it was compiled for.

@@ -69,6 +69,8 @@ from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 from factorgraph_dyn.spatial import cross
 
+_ROUNDING = 1e-15  # of the largest constant in a block of an equation, below which another one is taken for zero
+
 
 @dataclass(frozen=True)
 class Traced:
@@ -133,11 +135,12 @@ class Tracer:
         state, graph = self.equations()
         columns = self.columns_of(graph)
         chosen, unknowns = self.order(graph, ordering)
-        eliminated = Elimination(self.tape, self.samples, self.rows_of(graph, columns), unknowns, SPECIAL).run()
+        rows, noisy = self.rows_of(graph, columns), bool(self.mechanism.loops)
+        eliminated = Elimination(self.tape, self.samples, rows, unknowns, SPECIAL, noisy=noisy).run()
         outputs = [self.output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        guards = _distinct([*closure_guards(self.tape, state), *eliminated.guards])
+        guards = _distinct([*closure_guards(self.tape, state, self.values["q"]), *eliminated.guards])
         program = programs.build(self.tape, self.input_refs, flat, guards, eliminated.milestones)
         inputs = tuple(Operand((len(self.values[name]),)) for name in self.problem.arguments)
         shapes = tuple(Operand(output.shape) for output in outputs)
@@ -173,8 +176,13 @@ class Tracer:
             for k, ref in enumerate(references(self.tape, factor.rhs)):
                 rows[first + k] = {UNIT: -int(ref)} if ref else {}
             for variable, block in factor.blocks:
-                for (k, j), ref in np.ndenumerate(references(self.tape, block)):
-                    if ref:
+                refs = references(self.tape, block)
+                constants = {
+                    ref: self.tape.constants[abs(int(ref))] for ref in refs.flat if abs(int(ref)) in self.tape.constants
+                }
+                least = _ROUNDING * max(constants.values(), default=0.0)
+                for (k, j), ref in np.ndenumerate(refs):
+                    if ref and constants.get(ref, np.inf) > least:
                         row, column = rows[first + k], columns[variable][j]
                         row[column] = self.tape.add(row.get(column, ZERO), int(ref))
         return rows

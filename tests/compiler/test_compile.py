@@ -1,5 +1,7 @@
 """Kernels against the graph solve and Pinocchio: mechanisms, problems and orderings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -250,3 +252,44 @@ def test_states_that_break_a_coupling_give_nan():
     assert np.isnan(kernel([0.3, 0.6], nothing, nothing)).all()
     assert np.isfinite(kernel([0.3, 0.7], [1.0, 2.0], nothing)).all()
     assert np.isnan(kernel([0.3, 0.7], [1.0, 1.9], nothing)).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_couplings_of_joints_whose_coordinates_the_kernel_shifts(seed):
+    tree = fgd.robots.random_tree(3, seed=seed, kinds=("revolute",))
+    first, second, _ = tree.joint_names
+    geared = replace(tree, couplings=(fgd.Coupling("gear", second, first, 1.5, 0.2),))
+    q, v = geared.random_state(seed)
+    tau = np.random.default_rng(seed).normal(size=3)
+    found = compile(geared, "forward")(q, v, tau)
+    assert relative_error(found, fgd.forward_dynamics(geared, q, v, tau).a) < AGREEMENT
+
+
+def test_a_loop_that_locks_a_joint_is_solved():
+    arm = fgd.robots.pendulum(3)
+    locked = replace(arm, loops=(fgd.Loop("weld", "fixed", arm.joints[1].parent, arm.joints[1].child,
+                                          arm.joints[1].placement),))  # fmt: skip
+    rng = np.random.default_rng(0)
+    kernel = compile(locked, "forward")
+    for _ in range(10):
+        q, v = locked.random_state(rng)
+        tau = rng.normal(size=3)
+        assert relative_error(kernel(q, v, tau), fgd.forward_dynamics(locked, q, v, tau).a) < CONDITIONED
+
+
+@pytest.mark.parametrize(("length", "mass"), [(1e-3, 1e-9), (1e-3, 1e-6), (1e2, 1e6), (1e3, 1e9)])
+def test_units_do_not_matter(length, mass):
+    """A mechanism of other units: accelerations of joints are the same, torques grow with m l^2."""
+    arm = fgd.robots.rrr()
+    links = [replace(x, mass=mass * x.mass, com=length * np.asarray(x.com),
+                     inertia=mass * length**2 * np.asarray(x.inertia)) for x in arm.links]  # fmt: skip
+    joints = []
+    for joint in arm.joints:
+        placement = np.array(joint.placement)
+        placement[:3, 3] *= length
+        joints.append(replace(joint, placement=placement))
+    other = fgd.Mechanism("other", links, joints, gravity=length * np.asarray(arm.gravity))
+    q, v, tau = states(arm, 4)
+    for ordering in ("aba", "crba", "colamd"):
+        found = compile(other, "forward", ordering=ordering)(q, v, mass * length**2 * tau)
+        assert relative_error(found, compile(arm, "forward")(q, v, tau)) < AGREEMENT
