@@ -32,6 +32,7 @@ import numpy as np
 
 from factorgraph_dyn.compiler.equilibrate import column_units
 from factorgraph_dyn.compiler.program import Guard
+from factorgraph_dyn.compiler.rounding import RowOrigins
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.tape import ONE, ZERO, Samples, Tape
 from factorgraph_dyn.errors import CompileError
@@ -43,11 +44,9 @@ GOOD_QUALITY = 0.1
 """Pivots at least this large beside the others of their column lose no digits."""
 
 _VANISHING = 1e-3  # a pivot that falls below this quality in some sampled state is rotated
-_ROUNDING = 1e-12  # part of what an entry of a loop's equation is made of that is taken for zero
 _NOTHING = 1e-6  # part of a row's usual scale that is taken for rounding
 _DIVISION = 10  # operations that a division weighs
 _GUARD = 1e-9  # a pivot below this part of its usual size is not to be trusted
-_REPEATED = 1e-3  # of a usual right-hand side, for those that are nothing but rounding
 _CONSISTENT = 1e-6  # a condition on the inputs may miss by this part of its usual size
 
 Row = dict[int, int]
@@ -129,11 +128,7 @@ class Elimination:
                 if column in self.holding:
                     self.holding[column].add(number)
         self.column_units = column_units(self._usual_sizes())
-        self.past: dict[int, dict[bool, Samples]] = {number: {} for number in rows} if noisy else {}
-        for number in self.past:
-            self._remember(number, self.rows[number])
-        # Right-hand sides, beside the largest entry of their row, are this large.
-        self.usual_rhs = max((self._ratio(past) for past in self.past.values() if len(past) == 2), default=0.0)
+        self.origins = RowOrigins(samples, self.column_units, special, self.rows) if noisy else None
         self.scales: dict[int, Samples] = {}
         self.steps: list[tuple[int, Row, int]] = []  # column, its row, reciprocal of its pivot
         self.result = Eliminated()
@@ -195,12 +190,8 @@ class Elimination:
             return
         rest = self._sum(f, row, -e, other)
         rest.pop(pivot.column, None)
-        if self.past:
-            here, there = self.past[pivot.row], self.past[partner]
-            self.past[pivot.row], self.past[partner] = (
-                _combined(np.abs(self.samples.values(p)), here, np.abs(self.samples.values(r)), there)
-                for p, r in ((e, weighted), (f, e))
-            )
+        if self.origins:
+            self.origins.rotate([(pivot.row, e, weighted), (partner, f, e)], (pivot.row, partner))
         self._replace(pivot.row, turned)
         self._replace(partner, rest)
 
@@ -337,8 +328,8 @@ class Elimination:
         tape, row = self.tape, self.rows[number]
         factor = -tape.mul(row.pop(column), inverse)
         terms = {other: tape.mul(factor, ref) for other, ref in pivot_row.items()}
-        if self.past:
-            self._remember(number, terms)
+        if self.origins:
+            self.origins.add(number, terms)
         for other, term in terms.items():
             before = row.get(other, ZERO)
             after = self.samples.add(before, term)
@@ -351,31 +342,14 @@ class Elimination:
                 if other in self.holding:
                     self.holding[other].discard(number)
         self.scales.pop(number, None)
-        if self.past:
-            self._drop_rounding(number)
+        if self.origins:
+            self._drop_rounding(number, self.origins)
 
-    def _remember(self, number: int, entries: Row) -> None:
-        """Keep the largest that a row's unknown entries, and its right-hand side, are made of."""
-        past = self.past[number]
-        for column, ref in entries.items():
-            known = column in self.column_units
-            size = np.abs(self.samples.values(ref)) * (self.column_units[column] if known else 1.0)
-            past[known] = np.fmax(past[known], size) if known in past else size
-
-    def _ratio(self, past: dict[bool, Samples]) -> float:
-        """A row's right-hand side beside its largest entry, as it usually is."""
-        rhs, largest = (float(np.median(past[known][self.special :])) for known in (False, True))
-        return rhs / largest if largest else 0.0
-
-    def _drop_rounding(self, number: int) -> None:
-        """Take out of a row what is a tiny part of what it was made of in every sample."""
-        row, past = self.rows[number], self.past[number]
+    def _drop_rounding(self, number: int, origins: RowOrigins) -> None:
+        """Take out of a row what is left of terms that cancel."""
+        row = self.rows[number]
         for column, ref in list(row.items()):
-            known = column in self.column_units
-            size = np.abs(self.samples.values(ref)) * (self.column_units[column] if known else 1.0)
-            tiny = size <= _ROUNDING * past[known]
-            tiny[: self.special] |= ~np.isfinite(size[: self.special])  # a pivot vanished there before
-            if tiny.all():
+            if origins.is_rounding(number, column, ref):
                 del row[column]
                 if column in self.holding:
                     self.holding[column].discard(number)
@@ -402,10 +376,8 @@ class Elimination:
                 self.result.redundant += 1
             elif set(row) == {UNIT}:
                 size = float(np.median(np.abs(self.samples.values(row[UNIT])[self.special :])))
-                if self.past and True in self.past[number]:
-                    # What is given may repeat an equation exactly, and leave rounding alone to compare with.
-                    usual = float(np.median(self.past[number][True][self.special :]))
-                    size = max(size, _REPEATED * self.usual_rhs * usual)
+                if self.origins:
+                    size = max(size, self.origins.least_rhs(number))
                 self.result.guards.append(
                     Guard(
                         abs(row[UNIT]),
@@ -446,13 +418,3 @@ class Elimination:
             for column, ref in row.items()
             if column in self.unknown_columns
         }
-
-
-def _combined(
-    factor: Samples, past: dict[bool, Samples], other_factor: Samples, other: dict[bool, Samples]
-) -> dict[bool, Samples]:
-    """What a sum of two rows is made of."""
-    return {
-        known: factor * past.get(known, np.zeros(1)) + other_factor * other.get(known, np.zeros(1))
-        for known in past.keys() | other.keys()
-    }
