@@ -17,6 +17,7 @@ from factorgraph_dyn.compiler.symbol import Symbol, references
 from factorgraph_dyn.compiler.tape import Tape
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.closure import coupling_error
 from factorgraph_dyn.model.kinematics import link_poses, loop_pose
 from factorgraph_dyn.spatial import Array, pose
 
@@ -57,9 +58,8 @@ def _of_loops(state: State) -> Iterator[tuple[str, str, Symbol]]:
 def _of_couplings(state: State, q: Array) -> Iterator[tuple[str, str, Symbol]]:
     mechanism = state.mechanism
     for coupling in mechanism.couplings:
-        q_here, q_source = (q[mechanism.q_slices[name]][0] for name in (coupling.joint, coupling.source))
         v_here, v_source = (state.v[mechanism.v_slices[name]][0] for name in (coupling.joint, coupling.source))
-        misfit = q_here - coupling.ratio * q_source - coupling.offset
+        misfit = coupling_error(mechanism, coupling, q)[0]
         slip = v_here - coupling.ratio * v_source
         yield "q", coupling.name, misfit * misfit
         yield "v", coupling.name, slip * slip * _per_square_speed(state)

@@ -23,7 +23,7 @@ from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model.kinematics import integrate, joint_motion, loop_pose
 from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE, least_norm, loop_paths
 from factorgraph_dyn.model.parts import Coupling, Loop
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Array, Floats
 
 if TYPE_CHECKING:
     from factorgraph_dyn.model.mechanism import Mechanism
@@ -56,7 +56,7 @@ def constraints(mechanism: Mechanism, q: Floats) -> list[Constraint]:
     places = _Places(mechanism, q)
     found = [_loop_constraint(places, loop) for loop in mechanism.loops]
     for coupling in mechanism.couplings:
-        error = _coupling_error(mechanism, coupling, q)
+        error = coupling_error(mechanism, coupling, q)
         found.append(Constraint(coupling.name, error, coupling_row(mechanism, coupling)))
     return found
 
@@ -94,7 +94,7 @@ def violations(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> Iter
         if v is not None:
             here, source = (v[mechanism.v_slices[n]] for n in (coupling.joint, coupling.source))
             rate = _largest(here - coupling.ratio * source)
-        yield coupling.name, _largest(_coupling_error(mechanism, coupling, q)), rate
+        yield coupling.name, _largest(coupling_error(mechanism, coupling, q)), rate
 
 
 def closure_error(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> float:
@@ -255,7 +255,8 @@ def _loop_constraint(places: _Places, loop: Loop) -> Constraint:
     return Constraint(loop.name, C.T @ error, C.T @ J, C)
 
 
-def _coupling_error(mechanism: Mechanism, coupling: Coupling, q: Floats) -> Floats:
+def coupling_error(mechanism: Mechanism, coupling: Coupling, q: Array) -> Array:
+    """By how much a coupling misses, q_joint - ratio q_source - offset, for floats or symbols, shape (1,)."""
     here, source = (q[mechanism.q_slices[n]] for n in (coupling.joint, coupling.source))
     return np.asarray(here - coupling.ratio * source - coupling.offset)
 
