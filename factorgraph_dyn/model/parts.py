@@ -68,6 +68,7 @@ class OfKind:
 
     kind: str
     axis: Numbers
+    pitch: float
 
     @property
     def type(self) -> JointKind:

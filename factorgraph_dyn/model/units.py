@@ -1,0 +1,180 @@
+"""The units in which a mechanism is of order one, so that no threshold means metres or kilograms.
+
+Takes a mechanism; gives a length L and a mass M of its own, and the same mechanism described in them:
+
+    length        the largest radius of gyration or placement of a moving link
+    mass          the largest inertia, rotational ones divided by the length squared
+
+Both are powers of two, so that changing to them and back rounds nothing. Time stays as it is: the equations
+are linear in what has time in its unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.spatial import Floats
+
+_EFFECTS = ("armature", "damping", "friction", "stiffness")
+
+
+@dataclass(frozen=True, eq=False)
+class Natural:
+    """A mechanism in its own units.
+
+    Attributes:
+        given: The mechanism as it was given.
+        length, mass: The units, m and kg of the given description; powers of two.
+    """
+
+    given: Mechanism
+    length: float
+    mass: float
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism described in its own units."""
+        return described_in(self.given, self.length, self.mass)
+
+    @cached_property
+    def q(self) -> Floats:
+        """Units of the coordinates, shape (nq,)."""
+        return _stacked(_coordinate_units(joint, self.length) for joint in self.given.joints)
+
+    @cached_property
+    def v(self) -> Floats:
+        """Units of velocities and accelerations, shape (nv,)."""
+        return _stacked(_freedom_units(joint, self.length) for joint in self.given.joints)
+
+    @cached_property
+    def tau(self) -> Floats:
+        """Units of torques and forces, shape (nv,)."""
+        return self.mass * self.length**2 / self.v
+
+    @cached_property
+    def motion(self) -> Floats:
+        """Units of a twist or acceleration [angular; linear], shape (6,)."""
+        return np.array([1.0, 1.0, 1.0, *[self.length] * 3])
+
+    @cached_property
+    def wrench(self) -> Floats:
+        """Units of a wrench [moment; force], shape (6,)."""
+        return self.mass * self.length**2 / self.motion
+
+
+@lru_cache(maxsize=256)
+def natural(mechanism: Mechanism) -> Natural:
+    """The mechanism's own units."""
+    length = _power_of_two(max(_lengths(mechanism), default=0.0))
+    return Natural(mechanism, length, _power_of_two(max(_masses(mechanism, length), default=0.0)))
+
+
+def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
+    """The same mechanism in other units: the length in m, the mass in kg that become 1."""
+    freedom = {joint.name: _freedom_units(joint, length) for joint in mechanism.joints}
+    return replace(
+        mechanism,
+        links=tuple(_link(link, length, mass) for link in mechanism.links),
+        joints=tuple(_joint(joint, length, mass) for joint in mechanism.joints),
+        loops=tuple(_loop(loop, length) for loop in mechanism.loops),
+        couplings=tuple(_coupling(c, freedom[c.joint][0], freedom[c.source][0]) for c in mechanism.couplings),
+        frames=tuple(_frame(frame, length) for frame in mechanism.frames),
+        gravity=np.asarray(mechanism.gravity) / length,
+    )
+
+
+def _lengths(mechanism: Mechanism) -> Iterable[float]:
+    """The lengths that the equations hold: they do not see how far the base is from what it carries."""
+    for link in mechanism.links:
+        G = link.spatial_inertia
+        if link.name != mechanism.base and link.mass > 0:
+            yield float(np.sqrt(np.abs(G[:3, :3]).max() / link.mass))
+    ends = [(joint.parent, joint.placement) for joint in mechanism.joints]
+    for loop in mechanism.loops:
+        ends += [(loop.predecessor, loop.predecessor_placement), (loop.successor, loop.successor_placement)]
+    for link_name, placement in ends:
+        if link_name != mechanism.base:
+            yield float(np.linalg.norm(np.asarray(placement)[:3, 3]))
+    for part in (*mechanism.joints, *mechanism.loops):
+        yield abs(part.pitch)
+
+
+def _masses(mechanism: Mechanism, length: float) -> Iterable[float]:
+    for link in mechanism.links:
+        if link.name != mechanism.base:
+            yield link.mass
+            yield float(np.abs(np.asarray(link.inertia)).max()) / length**2
+    for joint in mechanism.joints:
+        yield float((joint.armature * (_freedom_units(joint, length) / length) ** 2).max(initial=0.0))
+
+
+def _power_of_two(size: float) -> float:
+    return float(np.exp2(np.round(np.log2(size)))) if size > 0 else 1.0
+
+
+def _freedom_units(joint: Joint, length: float) -> Floats:
+    """The unit of each of a joint's freedoms: 1 for those that turn, the length for those that slide."""
+    if joint.constant_subspace is None:  # universal
+        return np.ones(joint.nv)
+    turns = joint.constant_subspace[:3].any(axis=0)
+    return np.where(turns, 1.0, length)
+
+
+def _coordinate_units(joint: Joint, length: float) -> Floats:
+    if joint.nq == joint.nv:
+        return _freedom_units(joint, length)
+    return np.array([*[length] * (joint.nq - 4), 1.0, 1.0, 1.0, 1.0])  # [position, ] quaternion
+
+
+def _link(link: Link, length: float, mass: float) -> Link:
+    com, inertia = np.asarray(link.com) / length, np.asarray(link.inertia) / (mass * length**2)
+    return replace(link, mass=link.mass / mass, com=com, inertia=inertia)
+
+
+def _joint(joint: Joint, length: float, mass: float) -> Joint:
+    unit = _freedom_units(joint, length)
+    work = mass * length**2  # of a torque or force times a freedom's unit
+    effects = {name: getattr(joint, name) * unit**2 / work for name in _EFFECTS}
+    effects["friction"] = joint.friction * unit / work
+    limits = None if joint.limits is None else tuple(bound / float(unit[0]) for bound in joint.limits)
+    return replace(
+        joint,
+        placement=_placement(joint.placement, length),
+        pitch=joint.pitch / length,
+        rest=joint.rest / unit,
+        limits=limits if joint.nv else joint.limits,
+        **effects,
+    )
+
+
+def _loop(loop: Loop, length: float) -> Loop:
+    return replace(
+        loop,
+        predecessor_placement=_placement(loop.predecessor_placement, length),
+        successor_placement=_placement(loop.successor_placement, length),
+        pitch=loop.pitch / length,
+    )
+
+
+def _coupling(coupling: Coupling, unit: float, source_unit: float) -> Coupling:
+    return replace(coupling, ratio=coupling.ratio * source_unit / unit, offset=coupling.offset / unit)
+
+
+def _frame(frame: Frame, length: float) -> Frame:
+    return replace(frame, placement=_placement(frame.placement, length))
+
+
+def _placement(placement: object, length: float) -> Floats:
+    T = np.array(placement, dtype=float)
+    T[:3, 3] /= length
+    return T
+
+
+def _stacked(parts: Iterable[Floats]) -> Floats:
+    return np.concatenate([np.zeros(0), *parts])
