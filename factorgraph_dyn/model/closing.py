@@ -1,11 +1,11 @@
 """Closing: the configuration nearest to a given one at which all loops and couplings are closed.
 
-    q  <-  q  (+)  t x,      x = -J^+ e,      t <= 1 so that |e| falls and no step is longer than MAX_STEP
+    q  <-  q  (+)  x,      x = -J^+ e,      or, where that is too long,  x = -(J^T J + damping)^-1 J^T e
 
-Gauss-Newton steps of least norm stay near the start, so that the assembly mode is kept. They end where e is zero to
-rounding, or where it can fall no further to first order (J^T e = 0): there the loops cannot be closed from here, and
-e is what is left at best. All is measured in the mechanism's own size, and each group of loops that share joints is
-closed apart. Work is done once a state.
+Gauss-Newton steps of least norm stay near the start, so that the assembly mode is kept; a radius that they are damped
+to makes |e| fall with every step. They end where e is zero to rounding, or where it can fall no further to first
+order (J^T e = 0): there the loops cannot be closed from here, and e is what is left at best. All is measured in the
+mechanism's own size, and each group of loops that share joints is closed apart. Work is done once a state.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ STATIONARY = 1e-6  # share of the error that a step must promise to take away
 STALLED = 0.95, 10  # share of the error that may be left after so many steps
 MAX_STEP = 0.5  # longest step of a freedom, so that the assembly mode is kept
 MAX_ITERATIONS = 100
-HALVINGS = 8  # of a step that does not lower the error
-NUDGES = 2  # new starts a little beside a place from which no step leads on, such as a stretched arm
-NUDGE = 0.1
+KEPT = 0.05  # share of the promised fall of the error that a step must keep
+BISECTIONS = 30  # that find the damping
+HALVINGS = 8  # of the radius where a step does not lower the error
+NUDGES = 0.1, 0.3, 1.0  # how far beside a place from which no step leads on, such as a stretched arm, to start anew
 TELLING = 1e-2  # tolerances up to this are proposed to the user: more is not a closed mechanism
 
 
@@ -96,11 +97,11 @@ def _settled(place: Place, free: npt.NDArray[np.bool_], allowed: float) -> Place
     """Where Gauss-Newton ends, from here and, should that be open, from a little beside where it ended."""
     best = descend(place, free)
     rng = np.random.default_rng(0)
-    for _ in range(NUDGES):
+    moves = free[place.group.entries]
+    for nudge in NUDGES if moves.any() else ():
         if best.opening <= allowed:
             break
-        moves = free[place.group.entries]
-        beside = best.moved(np.where(moves, NUDGE * rng.normal(size=len(moves)), 0.0))
+        beside = best.moved(np.where(moves, nudge * rng.uniform(-1.0, 1.0, len(moves)), 0.0))
         best = min(best, descend(beside, free), key=lambda place: place.size)
     return best
 
@@ -120,12 +121,10 @@ def descend(
         iterations: How many steps at most.
     """
     moves = np.ones(len(place.group.entries), dtype=bool) if free is None else free[place.group.entries]
-    sizes = [place.size]
+    sizes, radius = [place.size], MAX_STEP
     share, steps = STALLED
-    for _ in range(iterations):
-        if place.size <= CONVERGED:
-            break
-        following = _lower(place, _step(place, moves, limits))
+    while len(sizes) <= iterations and place.size > CONVERGED:
+        following, radius = _lower(place, moves, limits, radius)
         if following is None:
             break
         place = following
@@ -135,36 +134,59 @@ def descend(
     return place
 
 
-def _step(place: Place, moves: npt.NDArray[np.bool_], limits: Limits | None) -> Floats:
-    """The shortest step that fits J x = -e best; entries that would leave their limits go as far as these."""
+def _lower(
+    place: Place, moves: npt.NDArray[np.bool_], limits: Limits | None, radius: float
+) -> tuple[Place | None, float]:
+    """A place one step on at which the error is smaller, or None, and the radius for the next step."""
+    settled = place.size <= SETTLED
+    for _ in range(1 if settled else HALVINGS):
+        x = _step(place, moves, limits, radius)
+        promised = place.size - float(np.linalg.norm(place.error + place.J @ x))
+        if promised < STATIONARY * place.size:
+            break
+        there = place.moved(x)
+        if place.size - there.size > (0.5 * place.size if settled else KEPT * promised):
+            return there, min(2.0 * radius, MAX_STEP)
+        radius = 0.5 * min(radius, float(np.abs(x).max()))
+    return None, radius
+
+
+def _step(place: Place, moves: npt.NDArray[np.bool_], limits: Limits | None, radius: float) -> Floats:
+    """The step that fits J x = -e best within the radius; entries that would leave their limits go as far as these."""
     x = np.zeros(len(moves))
-    moves = moves.copy()
     room = np.full((2, place.mechanism.nv), [[-np.inf], [np.inf]]) if limits is None else limits.room(place.q)
     least, most = (bound[place.group.entries] for bound in room)
     while True:
         target = -place.error - place.J[:, ~moves] @ x[~moves]
-        x[moves] = np.linalg.lstsq(place.J[:, moves], target, rcond=rank_tolerance(place.mechanism))[0]
+        x[moves] = _damped(place.J[:, moves], target, rank_tolerance(place.mechanism), radius)
         out = moves & ((x < least) | (x > most))
         if not out.any():
             return x
         x = np.where(out, np.clip(x, least, most), x)
-        moves &= ~out
+        moves = moves & ~out
 
 
-def _lower(place: Place, x: Floats) -> Place | None:
-    """The place along a step at which the error is smaller, or None."""
-    promised = place.size - float(np.linalg.norm(place.error + place.J @ x))
-    if promised < STATIONARY * place.size:
-        return None
-    longest = float(np.abs(x).max(initial=0.0))
-    t = min(1.0, MAX_STEP / longest)
-    for _ in range(HALVINGS if place.size > SETTLED else 1):
-        there = place.moved(t * x)
-        enough = 1e-3 * t * promised if place.size > SETTLED else 0.5 * place.size
-        if there.size < place.size - enough:
-            return there
-        t *= 0.5
-    return None
+def _damped(J: Floats, b: Floats, tolerance: float, radius: float) -> Floats:
+    """The shortest x that fits J x = b best, damped until no entry is larger than the radius."""
+    left, values, right = np.linalg.svd(J, full_matrices=False)
+    kept = values > tolerance * values.max(initial=0.0)
+    left, values, right = left[:, kept], values[kept], right[kept]
+    along = values * (b @ left)
+
+    def fit(damping: float) -> Floats:
+        return np.asarray((along / (values**2 + damping)) @ right)
+
+    x = fit(0.0)
+    if np.abs(x).max(initial=0.0) <= radius:
+        return x
+    weak, strong = np.log(values[-1] ** 2) - 40.0, np.log(np.linalg.norm(along) / radius)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (weak + strong)
+        if np.abs(fit(np.exp(middle))).max() > radius:
+            weak = middle
+        else:
+            strong = middle
+    return fit(np.exp(strong))
 
 
 def cannot_close(

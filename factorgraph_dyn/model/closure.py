@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -280,6 +280,16 @@ def constraint_directions(S: Floats) -> Floats:
     return left[:, rank:]
 
 
+@lru_cache(maxsize=4096)
+def _constant_directions(loop: Loop) -> Floats | None:
+    """The directions that a loop constrains; None where they vary, as a universal joint's do."""
+    return (
+        None
+        if loop.kind == "universal"
+        else constraint_directions(loop.type.subspace(loop.axes, loop.pitch, np.eye(4)))
+    )
+
+
 def coupling_error(mechanism: Mechanism, coupling: Coupling, q: Array) -> Array:
     """By how much a coupling misses, q_joint - ratio q_source - offset, for floats or symbols, shape (1,)."""
     here, source = (q[mechanism.q_slices[n]] for n in (coupling.joint, coupling.source))
@@ -319,7 +329,9 @@ class _Motions:
         J = np.hstack([np.zeros((6, 0)), *child_columns, *(-Ad_child_frame @ column for column in frame_columns)])
         q_best = loop.type.coordinates(loop.axes, loop.pitch, T_frame_child)
         T_best = loop.type.pose(loop.axes, loop.pitch, q_best)
-        C = constraint_directions(loop.type.subspace(loop.axes, loop.pitch, T_best))
+        C = _constant_directions(loop)
+        if C is None:
+            C = constraint_directions(loop.type.subspace(loop.axes, loop.pitch, T_best))
         error = spatial.logarithm(spatial.inverse_pose(T_best) @ T_frame_child)
         entries = self._entries(joint.name for joint in (*outward, *inward))
         return Constraint(loop.name, C.T @ error, entries, C.T @ J, self.mechanism.nv, C)
