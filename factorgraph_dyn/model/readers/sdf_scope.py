@@ -183,7 +183,7 @@ def _included(element: Element, version: float, folder: Path | None, notes: list
     """The model that an <include> stands for, with the name and pose the include gives it."""
     uri = child_text(element, "uri")
     name = uri.removeprefix("model://").removeprefix("file://")
-    path = find_included(element, name, folder or Path(), folder)
+    path = find_included(element, name, [folder or Path()], folder)
     if path.is_dir():
         path = path / "model.sdf"
     if str(path.resolve()) == str(Path(element.file).resolve()):

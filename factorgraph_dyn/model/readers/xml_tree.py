@@ -9,6 +9,7 @@ comments, and junk after the root element. Runs once a file, in linear time.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -120,6 +121,17 @@ class Element:
                 self.fail(f"{what} holds {shorten(word)!r}; numbers must be finite.")
             values.append(value)
         return np.array(values)
+
+
+def noted_once(found: Iterable[tuple[Element, str]]) -> list[str]:
+    """A warning for each sort of message, at the first element it concerns, with how many more there are."""
+    elements: dict[str, list[Element]] = {}
+    for element, message in found:
+        elements.setdefault(message, []).append(element)
+    return [
+        first.note(message) + (f" The same holds for {len(others)} more." if others else "")
+        for message, (first, *others) in elements.items()
+    ]
 
 
 @dataclass(frozen=True)
