@@ -21,6 +21,7 @@ from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Frame, Joint, Link
+from factorgraph_dyn.model.readers.limits import joint_limits
 from factorgraph_dyn.model.readers.mjcf_constraints import (
     Constraints,
     add_actuator_effects,
@@ -332,13 +333,13 @@ def _limits(element: Element, kind: str, scene: Scene) -> tuple[float, float] | 
     limited = element.get("limited", "auto")
     if limited == "false" or (limited == "auto" and not scene.settings.autolimits):
         return None
-    lower, upper = element.vector("range", 2)
+    lower, upper = element.vector("range", 2, infinite=True)
     if kind == "hinge":
         lower, upper = scene.angle(np.array([lower, upper]))
-    if lower >= upper:
+    if lower == upper:  # MuJoCo's word for no range
         scene.notes.append(element.note(f"the range {lower:g} {upper:g} is empty; the joint is not limited."))
         return None
-    return float(lower), float(upper)
+    return joint_limits(element, float(lower), float(upper), scene.notes)
 
 
 def _effects_added(connection: Connection, constraints: Constraints) -> Connection:
