@@ -39,7 +39,7 @@ RANK = 1e-12  # singular values of scaled matrices below this share of the large
 class Row:
     """The constraints of one loop or coupling.
 
-    J (rows, nv), Jdot_v (rows,) and bounds of the terms it is summed from, the error of the closure (rows,),
+    J (rows, nv) and Jdot_v (rows,) with bounds of the terms they are summed from, the error of the closure (rows,),
     and of a loop the directions C (6, rows) and the point at which they are counted.
     """
 
@@ -48,6 +48,7 @@ class Row:
     Jdot_v: np.ndarray
     terms: np.ndarray
     error: np.ndarray
+    J_terms: np.ndarray
     C: np.ndarray | None = None
     point: np.ndarray | None = None
 
@@ -65,7 +66,7 @@ def _coupling(mechanism, coupling, q, nv) -> Row:
     J[0, at_v[coupling.source]] = -LD(coupling.ratio)
     q = array(q)
     error = q[at_q[coupling.joint]] - LD(coupling.ratio) * q[at_q[coupling.source]] - LD(coupling.offset)
-    return Row(coupling.name, J, np.zeros(1, dtype=LD), np.zeros(1, dtype=LD), error)
+    return Row(coupling.name, J, np.zeros(1, dtype=LD), np.zeros(1, dtype=LD), error, np.abs(J))
 
 
 def _placed(body, placement):
@@ -110,7 +111,12 @@ def _loop(loop, found, nv) -> Row:
     )
     bias = np.concatenate([alpha, beta])
     J = C.T @ np.concatenate([W, U])
-    return Row(loop.name, J, C.T @ bias, np.abs(C.T) @ bound, error, C, point)
+    W_terms = np.abs(two.W) + np.abs(one.W)
+    U_terms = np.abs(two.U) + np.abs(H_two) @ np.abs(two.W) + np.abs(one.U) + np.abs(H) @ np.abs(one.W)
+    J_terms = np.abs(C.T) @ np.concatenate([W_terms, U_terms])
+    # Joints below both sides move neither against the other.
+    J_terms[:, ~np.any(np.abs(J) > 1e-12 * J_terms, axis=0)] = 0
+    return Row(loop.name, J, C.T @ bias, np.abs(C.T) @ bound, error, J_terms, C, point)
 
 
 def _loop_speeds(loop, angular, linear, w, u) -> np.ndarray:
@@ -171,8 +177,9 @@ def loop_error(loop, R, p) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(3, dtype=LD), p
     axes = unit_axes(loop)
     axis = axes[0]
+    along = axis * (axis @ p)
     if loop.kind == "prismatic":
-        return sine, p
+        return sine, p - along
     if loop.kind == "universal":
         normal = cross(axis, R @ axes[1])
         return -normal / (normal @ normal) * (axis @ (R @ axes[1]) - axis @ axes[1]), p
@@ -183,7 +190,7 @@ def loop_error(loop, R, p) -> tuple[np.ndarray, np.ndarray]:
         if pitch:
             angle += 2 * LD(np.pi) * np.round((axis @ p / pitch - angle) / (2 * LD(np.pi)))
         p = p - axis * (pitch * angle)
-    return tilt, p
+    return tilt, along if loop.kind == "planar" else p
 
 
 # ---- states

@@ -85,7 +85,7 @@ def states(rng, recipe) -> None:
     rest = rng.random() < 0.1
     recipe.further = int(rng.integers(1, 4))
     for joint in recipe.joints.values():
-        nq, nv = SIZES[joint["kind"]]
+        nv = SIZES[joint["kind"]][1]
         joint["q"] = coordinates(rng, joint["kind"], str(at))
         joint["v"] = np.zeros(nv) if rest else rng.normal(size=nv)
         joint["tau"] = rng.normal(size=nv)
@@ -94,7 +94,7 @@ def states(rng, recipe) -> None:
 
 
 def coordinates(rng, kind, at) -> np.ndarray:
-    nq, nv = SIZES[kind]
+    nq = SIZES[kind][0]
     q = rng.uniform(-1, 1, nq)
     if kind in ("spherical", "floating"):
         q[-4:] = rng.normal(size=4) if at == "random" else np.array([0.0, 0.0, 0.0, 1.0])

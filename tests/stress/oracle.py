@@ -5,7 +5,8 @@ couplings as constraints:
 
     M a + h = tau + J^T lambda        J a + Jdot v = 0
 
-    M = sum m U_c^T U_c + W^T I W + armature     h = sum m U_c^T (beta_c - g) + W^T (I alpha + w x I w) + losses - external
+    M = sum of m U_c^T U_c + W^T I W, + armature
+    h = sum of m U_c^T (beta_c - g) + W^T (I alpha + w x I w), + losses - external
 
 Whatever is known goes to the right. The matrix is scaled by powers of two until its rows and columns are of order
 one; an SVD in double precision gives its rank, condition and null space, and refinement with residuals in extended
@@ -40,8 +41,9 @@ class Answer:
 class Solved:
     """A linear system's solution.
 
-    x and bound (n,), the null space (n, k) and the unknowns' scales, the condition of the scaled matrix without its null space, how far the
-    equations contradict each other as a share of their terms, and the last correction as a share of x.
+    x and bound (n,), the null space (n, k), the condition of the scaled matrix without its null space, how far the
+    equations contradict each other as a share of their terms, the last correction as a share of x, and the
+    unknowns' scales (n,).
     """
 
     x: np.ndarray
@@ -79,8 +81,8 @@ def _half_inverse(sizes) -> np.ndarray:
     return np.exp2(powers.astype(LD))
 
 
-def solve(K, b, terms) -> Solved:
-    """K x = b by refinement in extended precision; `terms` bounds what b is summed from."""
+def solve(K, b, K_terms, terms) -> Solved:
+    """K x = b by refinement in extended precision; K_terms and terms bound what K and b are summed from."""
     n = K.shape[1]
     if not K.size:
         nothing = np.zeros((n, *b.shape[1:]), dtype=LD)
@@ -101,11 +103,14 @@ def solve(K, b, terms) -> Solved:
         if not size < 0.5 * last:
             break
         last = size
-    spread = np.abs(K) @ np.abs(x) + terms
+    spread = K_terms @ np.abs(x) + terms
     bound = wide_columns * (np.abs(inverse) @ (wide_rows * spread).astype(float))
     misfit = np.abs(wide_rows * (b - K @ x)).max(initial=LD(0))
     contradiction = float(misfit / max(np.abs(wide_rows * spread).max(initial=LD(0)), TINY))
     condition = float(s[0] / s[rank - 1]) if rank else 1.0
+    # What rounding of the terms that entries are summed from does, whatever the scales (Bauer, Skeel).
+    amplified = np.abs(inverse) @ (rows[:, None] * K_terms * columns).astype(float)
+    condition = max(condition, float(amplified.sum(axis=1).max(initial=0.0)))
     return Solved(x, bound, columns[:, None] * right[rank:].T, condition, contradiction, min(last, 1.0), columns)
 
 
@@ -140,13 +145,15 @@ class Oracle:
     def _dynamics(self):
         nv = self.nv
         self.M, self.h, self.h_terms = np.zeros((nv, nv), dtype=LD), np.zeros(nv, dtype=LD), np.zeros(nv, dtype=LD)
+        self.M_terms = np.zeros((nv, nv), dtype=LD)
         self.pushes = {}  # by link: wrench needed about its origin, linear in a, and its terms
         for link in self.mechanism.links:
             body = self.bodies[link.name]
-            linear, constant, terms = self._inertia(link, body)
+            linear, constant, terms, linear_terms = self._inertia(link, body)
             self.pushes[link.name] = (linear, constant, terms)
             motion = np.concatenate([body.W, body.U])
             self.M += motion.T @ linear
+            self.M_terms += np.abs(motion).T @ linear_terms
             self.h += motion.T @ constant
             self.h_terms += np.abs(motion).T @ terms
         self.M = (self.M + self.M.T) / 2
@@ -163,10 +170,12 @@ class Oracle:
                 self.losses[here] += array(joint.stiffness) * (q - array(joint.rest))
                 self.h_terms[here] += array(joint.stiffness) * (np.abs(q) + np.abs(array(joint.rest)))
         self.M += np.diag(self.armature)
+        self.M_terms += np.diag(self.armature)
         self.h += self.losses
         self.h_terms += np.abs(self.losses)
         none = np.zeros((0, nv), dtype=LD)
         self.J = np.concatenate([none, *(row.J for row in self.rows)])
+        self.J_terms = np.concatenate([none, *(row.J_terms for row in self.rows)])
         empty = np.zeros(0, dtype=LD)
         self.gamma = -np.concatenate([empty, *(row.Jdot_v for row in self.rows)])
         self.gamma_terms = np.concatenate([empty, *(row.terms for row in self.rows)])
@@ -178,6 +187,8 @@ class Oracle:
         inertia = body.R @ ((given + given.T) / 2) @ body.R.T
         H = hat(c)
         force = m * (body.U - H @ body.W)
+        force_terms = m * (np.abs(body.U) + np.abs(H) @ np.abs(body.W))
+        moment_terms = np.abs(inertia) @ np.abs(body.W) + np.abs(H) @ force_terms
         centre = body.beta - H @ body.alpha + cross(body.w, cross(body.w, c)) - self.gravity
         push = m * centre
         moment = inertia @ body.W + H @ force
@@ -192,7 +203,7 @@ class Oracle:
             outside = np.concatenate([body.R @ given[:3], body.R @ given[3:]])
             constant = constant - outside
             terms = terms + np.abs(outside)
-        return linear, constant, terms
+        return linear, constant, terms, np.concatenate([moment_terms, force_terms])
 
     # ---- problems
 
@@ -202,31 +213,28 @@ class Oracle:
         tau = np.where(tau_known, array(tau), LD(0))
         ua, ut, m = np.flatnonzero(~a_known), np.flatnonzero(~tau_known), len(self.J)
         E = np.eye(self.nv, dtype=LD)[:, ut]
-        upper = np.concatenate([self.M[:, ua], -E, -self.J.T], axis=1)
-        lower = np.concatenate([self.J[:, ua], np.zeros((m, len(ut) + m), dtype=LD)], axis=1)
+        nothing = np.zeros((m, len(ut) + m), dtype=LD)
+        K = np.block([[self.M[:, ua], -E, -self.J.T], [self.J[:, ua], nothing]])
+        K_terms = np.block([[self.M_terms[:, ua], E, self.J_terms.T], [self.J_terms[:, ua], nothing]])
         b = np.concatenate([tau - self.h - self.M @ a, self.gamma - self.J @ a])
         terms = np.concatenate(
             [
-                np.abs(tau) + self.h_terms + np.abs(self.M) @ np.abs(a),
-                self.gamma_terms + np.abs(self.J) @ np.abs(a),
+                np.abs(tau) + self.h_terms + self.M_terms @ np.abs(a),
+                self.gamma_terms + self.J_terms @ np.abs(a),
             ]
         )
-        K = np.concatenate([upper, lower])
         kept = np.abs(K).max(axis=1, initial=LD(0)) > 0  # closure of what is all known has no unknowns
-        return Answered(self, solve(K[kept], b[kept], terms[kept]), a, tau, ua, ut)
+        return Answered(self, solve(K[kept], b[kept], K_terms[kept], terms[kept]), a, tau, ua, ut)
 
     def respond(self, entries) -> tuple[Answer, float]:
         """Accelerations for unit torques at the entries, under closure: (nv, inputs), and the condition."""
         m = len(self.J)
-        K = np.concatenate(
-            [
-                np.concatenate([self.M, -self.J.T], axis=1),
-                np.concatenate([self.J, np.zeros((m, m), dtype=LD)], axis=1),
-            ]
-        )
+        nothing = np.zeros((m, m), dtype=LD)
+        K = np.block([[self.M, -self.J.T], [self.J, nothing]])
+        K_terms = np.block([[self.M_terms, self.J_terms.T], [self.J_terms, nothing]])
         b = np.zeros((self.nv + m, len(entries)), dtype=LD)
         b[entries, np.arange(len(entries))] = 1
-        solved = solve(K, b, np.abs(b))
+        solved = solve(K, b, K_terms, np.abs(b))
         unique = solved.is_unique(np.eye(self.nv, self.nv + m, dtype=LD))
         return Answer(solved.x[: self.nv], solved.bound[: self.nv], unique), solved.condition
 

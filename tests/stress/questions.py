@@ -110,9 +110,7 @@ def _matrix_case(mechanism, state: State, question: Question) -> Case:
     elif question.problem == "inverse_mass_matrix":
         answer, condition = oracle.tree().respond(np.arange(nv))
     else:
-        answer, condition = Answer(oracle.M, np.abs(oracle.M), True), 1.0
-        size = np.sqrt(np.diag(oracle.M))
-        answer.bound = np.outer(size, size)  # entries of two bodies' motion cancel
+        answer, condition = Answer(oracle.M, oracle.M_terms, True), 1.0
     none = np.zeros(nv, dtype=bool)
     name = "tau" if question.problem == "mass_matrix" else "a"
     return Case(state, np.zeros(nv), np.zeros(nv), none, none, {name: answer}, condition, answer.unique)

@@ -37,7 +37,7 @@ def make_trial(seed: int, index: int, only: str | None = None, problem: str | No
             break
     else:
         raise AssertionError(f"no mechanism from seed {seed}, index {index}")
-    ways = ["graph", "graph", "graph", "kernel"] if only is None else [only.rstrip("s")] * (1 if only == "kernels" else 3)
+    ways = {"graph": ["graph"] * 3, "kernels": ["kernel"]}.get(str(only), ["graph"] * 3 + ["kernel"])
     asked = [random_question(rng, mechanism, states, way, problem) for way in ways]
     return Trial(recipe, [question for question in asked if question is not None])
 

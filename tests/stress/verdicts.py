@@ -1,12 +1,12 @@
 """What becomes of a question: right, wrong, refused, or something foreign.
 
-    wrong      a result is off by more than 1e-8 of its size and by more than rounding explains, though the
-               problem is regular: unique and of a condition below 1e8 in its own units
-    refused    an error, or nan, although the problem is regular
-    foreign    an exception that is not the package's own, a crash, or no answer within a minute
-    ordering   refused with a permutation of the variables or a found ordering, but answered with the default one
-    invented   numbers for a problem that has no unique answer
-    singular   not regular, and refused or answered near a singular state: nothing to say
+wrong      a result is off by more than 1e-8 of its size and by more than rounding explains, though the
+           problem is regular: unique and of a condition below 1e8 in its own units
+refused    an error, or nan, although the problem is regular
+foreign    an exception that is not the package's own, a crash, or no answer within a minute
+ordering   refused with a permutation of the variables or a found ordering, but answered with the default one
+invented   numbers for a problem that has no unique answer
+singular   not regular, and refused or answered near a singular state: nothing to say
 """
 
 from __future__ import annotations
@@ -79,18 +79,18 @@ class NoAnswerError(Exception):
 
 @contextmanager
 def patience(seconds: int = PATIENCE) -> Iterator[None]:
-    """Raise NoAnswerError after some seconds, where signals can be had."""
+    """Raise NoAnswerError after some seconds of this process's time."""
 
     def ring(*_: object) -> None:
         raise NoAnswerError(f"no answer in {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def judge(recipe: Recipe, question: Question, only_state: int | None = None) -> list[Verdict]:
