@@ -231,3 +231,12 @@ def test_loops_close_as_well_far_from_the_origin():
     q, v = mechanism.random_state(0)
     q[:3] = 1e7
     assert mechanism.closure_error(q, v) < 1e-12
+
+
+def test_limits_on_one_side_are_kept_to():
+    links = [fgd.Link("base"), fgd.Link("body", 1.0)]
+    joint = fgd.Joint("turn", "revolute", "base", "body", limits=(0.5, np.inf))
+    tree = fgd.Mechanism("one_sided", links, [joint])
+    drawn = np.array([tree.random_state(seed)[0] for seed in range(20)])
+    assert (drawn >= 0.5).all()
+    assert np.ptp(drawn) > 1.0
