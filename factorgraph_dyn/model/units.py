@@ -74,7 +74,7 @@ class Natural:
 @lru_cache(maxsize=256)
 def natural(mechanism: Mechanism) -> Natural:
     """The mechanism's own units."""
-    length = _power_of_two(max(_lengths(mechanism), default=0.0))
+    length = _power_of_two(max(lengths(mechanism), default=0.0))
     return Natural(mechanism, length, _power_of_two(max(_masses(mechanism, length), default=0.0)))
 
 
@@ -92,7 +92,7 @@ def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
     )
 
 
-def _lengths(mechanism: Mechanism) -> Iterable[float]:
+def lengths(mechanism: Mechanism) -> Iterable[float]:
     """The lengths that the equations hold: they do not see how far the base is from what it carries."""
     for link in mechanism.links:
         G = link.spatial_inertia
