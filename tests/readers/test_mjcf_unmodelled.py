@@ -90,6 +90,7 @@ UNUSED = {
     "acts through a site": (11, actuator("<motor site='t' gear='1 0 0 0 0 0'/><motor site='s' gear='1 0 0 0 0 0'/>")),
     "for 1 more": (11, actuator("<motor site='t' gear='1 0 0 0 0 0'/><motor site='s' gear='1 0 0 0 0 0'/>")),
     "acts through a tendon that bends": (11, actuator("<motor tendon='x'/>", spatial("name='x'"))),
+    "joint 'gone' is not in the file": (11, actuator("<motor joint='gone'/>")),
     "a muscle's force": (11, actuator("<muscle joint='j' lengthrange='-1 1'/>")),
     "by its length, speed": (11, actuator("<general joint='j' biastype='muscle' lengthrange='-1 1'/>")),
     "a motor's circuit": (11, actuator("<dcmotor joint='j' motorconst='.1' resistance='2'/>")),
