@@ -20,6 +20,21 @@ from factorgraph_dyn.spatial import Floats, pose
 
 MAX_INCLUDES = 200
 MAIN = "main"
+ACTUATORS = (
+    "general",
+    "motor",
+    "position",
+    "velocity",
+    "intvelocity",
+    "damper",
+    "cylinder",
+    "muscle",
+    "adhesion",
+    "dcmotor",
+    "pid",
+    "orientation",
+    "plugin",
+)
 ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
 
 
@@ -224,7 +239,9 @@ def _read_default(element: Element, defaults: dict[str, dict[str, dict[str, str]
         defaults[name] = attributes
     for child in element.children:
         if child.tag != "default":
-            attributes.setdefault(child.tag, {}).update(child.attributes)
+            # The defaults of all kinds of actuators are those of one and the same.
+            tag = "actuator" if child.tag in ACTUATORS else child.tag
+            attributes.setdefault(tag, {}).update(child.attributes)
     for child in element.all("default"):
         _read_default(child, defaults, name or MAIN)
 
