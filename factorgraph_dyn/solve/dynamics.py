@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state

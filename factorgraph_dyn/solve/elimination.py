@@ -180,6 +180,17 @@ def eliminate(graph: LinearGraph, ordering: Ordering, watch: Watch | None = None
     return BayesNet(net, graph)
 
 
+def measured(net: BayesNet, graph: LinearGraph, units: Mapping[Variable, Floats]) -> BayesNet:
+    """A Bayes net over variables in given units as one over the variables of a graph: x = unit x'."""
+    converted = gtsam.GaussianBayesNet()
+    keys = {variable: index for index, variable in enumerate(graph.variables)}
+    for conditional in net.conditionals:
+        blocks = {conditional.variable: conditional.R, **conditional.S}
+        terms: list[Any] = [(keys[x], block / units[x]) for x, block in blocks.items()]
+        converted.push_back(gtsam.GaussianConditional(terms, 1, conditional.d, _unit_noise(len(conditional.d))))
+    return BayesNet(converted, graph)
+
+
 class _Held:
     """A factor that waits for the first of its variables to be eliminated."""
 

@@ -10,15 +10,28 @@ mechanism; it wants rows and unknowns in units that suit them (``scaling``).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from factorgraph_dyn.equations import Factor, LinearGraph
+from factorgraph_dyn.equations import LinearGraph
 from factorgraph_dyn.solve.scaling import GraphUnits, column_units, row_units
 from factorgraph_dyn.spatial import Floats
 
 MOTION_ROWS = ("acceleration", "coupling", "velocity")
 MOTIONS = ("A", "a", "V")
-QUIET = 1e-3  # share of the largest unknown that a row's own terms are taken to have at least
+
+
+class Quiet(NamedTuple):
+    """Shares of the largest motion and of the largest unknown that a row's own terms are taken to have at least."""
+
+    motion: float = 1e-3
+    force: float = 1e-3
+
+
+QUIET = Quiet()
+# Loops that are open by a little contradict each other by as much of the largest motion.
+QUIET_LOOPS = Quiet(motion=1.0)
 
 
 class Rows:
@@ -45,8 +58,8 @@ class Rows:
         self._scale = self.columns[self._column] / self._row_units[self._row]
         self.entries, self.rhs = np.zeros(len(self._row)), np.zeros(start)
         self._moves = np.concatenate([np.zeros(0, dtype=bool), *(np.full(x.size, x.kind in MOTIONS) for x in places)])
-        kinds = [np.full(factor.rows, factor.kind in MOTION_ROWS) for factor in graph.factors]
-        self._of_motion = np.concatenate([np.zeros(0, dtype=bool), *kinds])
+        kinds = [np.full(factor.rows, factor.kind not in MOTION_ROWS) for factor in graph.factors]
+        self._of_force = np.concatenate([np.zeros(0, dtype=bool), *kinds])
         self._ends = np.cumsum([factor.rows for factor in graph.factors])
         self.fill(graph)
 
@@ -60,21 +73,19 @@ class Rows:
             np.concatenate([factor.rhs for factor in graph.factors], out=self.rhs)
             self.rhs /= self._row_units
 
-    def misfit(self, x: Floats) -> tuple[Floats, Floats]:
+    def misfit(self, x: Floats, quiet: Quiet = QUIET) -> tuple[Floats, Floats]:
         """What each row misses, and the size that this is to be compared with."""
         terms = self.entries * x[self._column]
-        rows = len(self.rhs)
-        misfit = self.rhs - np.bincount(self._row, terms, rows)
-        size = np.abs(self.rhs) + np.bincount(self._row, np.abs(terms), rows)
-        sizes = np.abs(x)
-        largest_motion = sizes[self._moves].max(initial=0.0)
-        largest = max(largest_motion, sizes.max(initial=0.0))
-        size += QUIET * np.where(self._of_motion, largest_motion, largest)
+        rows, sizes = len(self.rhs), np.abs(x)
+        misfit: Floats = self.rhs - np.bincount(self._row, terms, rows)
+        size: Floats = np.abs(self.rhs) + np.bincount(self._row, np.abs(terms), rows)
+        size += quiet.motion * sizes[self._moves].max(initial=0.0)
+        size[self._of_force] += quiet.force * sizes.max(initial=0.0)
         return misfit, size
 
-    def backward_error(self, x: Floats) -> tuple[float, int, Floats]:
+    def backward_error(self, x: Floats, quiet: Quiet = QUIET) -> tuple[float, int, Floats]:
         """The backward error of x, the row that has it, and what x misses of each row."""
-        misfit, size = self.misfit(x)
+        misfit, size = self.misfit(x, quiet)
         if not len(misfit):
             return 0.0, 0, misfit
         relative = np.abs(misfit) / np.maximum(size, np.finfo(float).tiny)

@@ -13,16 +13,19 @@ mechanism. Found once a mechanism.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.units import Natural, natural
 from factorgraph_dyn.spatial import Floats
+
+LEAST_SHARE = 1e-3  # of the mechanism's mass: forces of joints that carry less are measured by what they carry
 
 Name = tuple[str, str]  # kind and owner
 
@@ -63,42 +66,58 @@ NO_UNITS = GraphUnits()
 def graph_units(mechanism: Mechanism) -> GraphUnits:
     """The units of a mechanism's dynamics graphs."""
     own = natural(mechanism)
-    carried = _carried(mechanism)
+    shares = {link: float(_power_of_two(share)) for link, share in _carried(own.mechanism).items()}
+    return _units(own, shares, _power_of_two)
+
+
+@lru_cache(maxsize=256)
+def force_measures(mechanism: Mechanism) -> Mapping[Name, Floats]:
+    """What forces are divided by to say which are the least, by kind and owner.
+
+    It is what moves the mechanism's largest inertia, moments beside forces by the mechanism's length, and less only
+    for joints that carry next to nothing. No powers of two: the least forces are the same ones in every description.
+    """
+    own = natural(mechanism)
+    exact = replace(own, length=own.extent, mass=own.weight)
+    shares = {link: min(1.0, share / LEAST_SHARE) for link, share in _carried(exact.mechanism).items()}
+    return _units(exact, shares, np.asarray).variables
+
+
+def _units(own: Natural, shares: Mapping[str, float], rounded: Callable[[Floats], Floats]) -> GraphUnits:
+    """Units from a length and a mass, and from the share of the mass that moves with each link, by its name."""
+    mechanism = own.given
     variables: dict[Name, Floats] = {}
     equations: dict[Name, Floats] = {}
     for joint in mechanism.joints:
-        share, entries = carried[joint.child], mechanism.v_slices[joint.name]
+        share, entries = shares[joint.child], mechanism.v_slices[joint.name]
         variables["A", joint.child] = equations["acceleration", joint.name] = own.motion
         variables["F", joint.name] = equations["wrench", joint.child] = share * own.wrench
         variables["a", joint.name] = own.v[entries]
         variables["tau", joint.name] = equations["torque", joint.name] = share * own.tau[entries]
-    for loop in mechanism.loops:
-        share = min(carried.get(link, np.inf) for link in (loop.predecessor, loop.successor))
+    for loop in mechanism.loops:  # the lighter of its links feels it most
+        share = min(shares.get(link, np.inf) for link in (loop.predecessor, loop.successor))
         equations["acceleration", loop.name] = own.motion
         variables["F", loop.name] = share * own.wrench
-        freedoms = own.freedoms(loop)
-        variables["a", loop.name] = freedoms
-        variables["tau", loop.name] = equations["torque", loop.name] = share * own.work / freedoms
+        equations["planar", loop.name] = share * own.wrench[[0, 1, 3]]
+        variables["a", loop.name] = own.freedoms(loop)
+        variables["tau", loop.name] = equations["torque", loop.name] = share * own.work / own.freedoms(loop)
     for coupling in mechanism.couplings:
         ends = [mechanism.joint_by_name[name] for name in (coupling.joint, coupling.source)]
-        units = [own.v[mechanism.v_slices[joint.name]] for joint in ends]
-        sizes = np.array([1.0, abs(coupling.ratio)]) * np.concatenate(units)
-        share = min(carried[joint.child] for joint in ends)
-        equations["coupling", coupling.name] = _powers_of_two(sizes.max(keepdims=True))
-        variables["lambda", coupling.name] = share * own.work / equations["coupling", coupling.name]
+        sizes = np.array([1.0, abs(coupling.ratio)]) * np.concatenate([own.freedoms(joint) for joint in ends])
+        unit = rounded(sizes.max(keepdims=True))
+        equations["coupling", coupling.name] = unit
+        variables["lambda", coupling.name] = min(shares[joint.child] for joint in ends) * own.work / unit
     return GraphUnits(variables, equations)
 
 
 def _carried(mechanism: Mechanism) -> dict[str, float]:
-    """What the joint into each link carries, as a share of the mechanism's mass, powers of two, by link name."""
-    carried = natural(mechanism).mechanism.carried_inertia
+    """The inertia that the joint into each link carries; where it carries none, the largest; by link name."""
+    carried = mechanism.carried_inertia
     largest = max(carried.values(), default=0.0) or 1.0
-    return {
-        joint.child: float(_powers_of_two(np.array(carried[joint.name] or largest))) for joint in mechanism.joints
-    }
+    return {joint.child: carried[joint.name] or largest for joint in mechanism.joints}
 
 
-def _powers_of_two(sizes: Floats) -> Floats:
+def _power_of_two(sizes: npt.ArrayLike) -> Floats:
     return np.asarray(np.exp2(np.round(np.log2(sizes))), dtype=np.float64)
 
 
@@ -114,8 +133,13 @@ def row_units(graph: LinearGraph, units: GraphUnits) -> Floats:
 
 def scale_graph(graph: LinearGraph, units: GraphUnits) -> LinearGraph:
     """The same equations with rows and variables measured in the given units; nothing is known of it."""
-    sizes = {variable: units.of_variable(variable, graph) for variable in graph.variables}
+    sizes = variable_units(graph, units)
     return LinearGraph(graph.variables, tuple(scale_factor(factor, sizes, units) for factor in graph.factors))
+
+
+def variable_units(graph: LinearGraph, units: GraphUnits) -> dict[Variable, Floats]:
+    """The units of each variable's entries, shape (size,)."""
+    return {variable: units.of_variable(variable, graph) for variable in graph.variables}
 
 
 def scale_factor(factor: Factor, sizes: Mapping[Variable, Floats], units: GraphUnits) -> Factor:

@@ -13,7 +13,8 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.factors import acceleration, wrench
 from factorgraph_dyn.errors import ResidualError
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.solve.elimination import BayesNet, eliminate
+from factorgraph_dyn.solve.elimination import BayesNet, eliminate, measured
+from factorgraph_dyn.solve.scaling import graph_units, scale_graph, variable_units
 from factorgraph_dyn.spatial import Floats
 
 RESIDUAL_TOLERANCE = 1e-9  # of the terms of an equation
@@ -26,12 +27,12 @@ class Solution:
     Attributes:
         a: Joint accelerations, rad/s^2 or m/s^2, shape (nv,).
         tau: Joint torques, N m or N, shape (nv,).
-        residual: Largest misfit of an equation, relative to the terms in equations of its kind.
+        residual: Largest misfit of an equation, relative to its terms.
         ordering: The ordering the graph was eliminated in.
         graph: The equations.
         state: The mechanism at (q, v).
         values: Every variable of the graph.
-        eliminated: The Bayes net, where one was made; with loops it holds soft rows too.
+        eliminated: The Bayes net in units of the mechanism, where one was made; with loops it holds soft rows too.
         not_unique: Indices of the entries of internal wrenches that redundant loops leave free, by
             variable name such as ``F[tip]``; they were taken of least norm.
     """
@@ -78,8 +79,10 @@ class Solution:
 
     @cached_property
     def bayes_net(self) -> BayesNet:
-        """The Bayes net of the elimination."""
-        return self.eliminated or eliminate(self.graph, self.ordering)
+        """The Bayes net of the elimination; its rows are in units of the mechanism, its variables are the graph's."""
+        units = graph_units(self.state.mechanism)
+        net = self.eliminated or eliminate(scale_graph(self.graph, units), self.ordering)
+        return measured(net, self.graph, variable_units(self.graph, units))
 
 
 def joint_vector(state: State, kind: str, given: Floats, values: Mapping[Variable, Floats]) -> Floats:
