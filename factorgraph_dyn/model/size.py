@@ -26,7 +26,8 @@ CRUMB = 1e-3  # of the size of its bodies: distances between joints below it are
 @lru_cache(maxsize=256)
 def measured(mechanism: Mechanism) -> Natural:
     """The mechanism in units of its size; masses stay as they are."""
-    return Natural(mechanism, _size(mechanism), 1.0)
+    size = _size(mechanism)
+    return Natural(mechanism, size, 1.0, extent=size, weight=1.0)
 
 
 def _size(mechanism: Mechanism) -> float:
