@@ -169,8 +169,40 @@ class ManyStates:
         if not still:
             tau += self.losses[:, None]
             tau_size += np.abs(self.losses)[:, None]
-        missed, missed_size = self._missed(a, A, A_size, still)
+        missed, missed_size = self._missed(a, A, still), self._missed_size(a, A_size, still)
         return Response(tau, tau_size, A, A_size, F, F_size, missed, missed_size)
+
+    def mass_matrix(self) -> Floats:
+        """The responses of the tree's torques to unit accelerations, shape (states, nv, nv).
+
+        Every joint moves all that it carries as one body: M_kj = S_k^T F_j, F_j = G_carried S_j, carried to the base.
+        """
+        mechanism = self.mechanism
+        M = np.zeros((self.states, mechanism.nv, mechanism.nv))
+        G: dict[str, Floats] = {link.name: link.spatial_inertia for link in mechanism.links}
+        wrenches: dict[str, list[Floats]] = {link.name: [] for link in mechanism.links}
+        places: dict[str, list[int]] = {link.name: [] for link in mechanism.links}
+        for joint in reversed(self.joints.values()):
+            own = range(*mechanism.v_slices[joint.name].indices(mechanism.nv))
+            F = np.concatenate([*wrenches[joint.child], G[joint.child] @ joint.S], axis=-1)
+            reached = [*places[joint.child], *own]
+            felt = _transposed(joint.S) @ F
+            M[:, [[k] for k in own], reached] = felt
+            M[:, [[k] for k in reached], own] = _transposed(felt)
+            Ad_back = _transposed(joint.Ad)
+            G[joint.parent] = G[joint.parent] + Ad_back @ G[joint.child] @ joint.Ad
+            wrenches[joint.parent].append(Ad_back @ F)
+            places[joint.parent] += reached
+        armature = [joint.armature for joint in mechanism.joints]
+        return M + np.diag(np.concatenate([np.zeros(0), *armature]))
+
+    def closure_jacobian(self) -> Floats:
+        """The responses of what closure misses to unit accelerations, shape (states, rows, nv)."""
+        nv = self.mechanism.nv
+        if not self.mechanism.is_closed_kind:
+            return np.zeros((self.states, 0, nv))
+        units = np.broadcast_to(np.eye(nv), (self.states, nv, nv))
+        return _transposed(self._missed(units, self._outward(units, still=True)[0], still=True))
 
     def _outward(self, a: Floats, still: bool) -> tuple[dict[str, Floats], dict[str, Floats]]:
         mechanism = self.mechanism
@@ -209,26 +241,30 @@ class ManyStates:
             balance_size[joint.parent] = balance_size.get(joint.parent, 0.0) + carried
         return F, F_size
 
-    def _missed(
-        self, a: Floats, A: dict[str, Floats], A_size: dict[str, Floats], still: bool
-    ) -> tuple[Floats, Floats]:
+    def _missed(self, a: Floats, A: dict[str, Floats], still: bool) -> Floats:
         """By how much the acceleration equations of loops and couplings are missed, in their directions."""
-        mechanism = self.mechanism
-        missed, sizes = [np.zeros((*a.shape[:2], 0))], [np.zeros((*a.shape[:2], 0))]
+        missed = [np.zeros((*a.shape[:2], 0))]
         for loop in self.loops.values():
             slip = A[loop.child] - A[loop.parent] @ _transposed(loop.Ad)
-            size = A_size[loop.child] + _carried(A_size[loop.parent], loop.lever[:, None])
-            if not still:
-                slip = slip - loop.bias[:, None]
-                size = size + _norms(loop.bias)[:, None]
+            slip = slip if still else slip - loop.bias[:, None]
             missed.append(slip @ self.directions[loop.name])
+        missed += [here - source for here, source in self._coupled(a)]
+        return np.concatenate(missed, axis=-1)
+
+    def _missed_size(self, a: Floats, A_size: dict[str, Floats], still: bool) -> Floats:
+        """The sizes of the terms of `_missed`."""
+        sizes = [np.zeros((*a.shape[:2], 0))]
+        for loop in self.loops.values():
+            size = A_size[loop.child] + _carried(A_size[loop.parent], loop.lever[:, None])
+            size = size if still else size + _norms(loop.bias)[:, None]
             sizes.append(size @ _column_norms(self.directions[loop.name]))
-        for coupling in mechanism.couplings:
-            here = a[..., mechanism.v_slices[coupling.joint]]
-            source = coupling.ratio * a[..., mechanism.v_slices[coupling.source]]
-            missed.append(here - source)
-            sizes.append(np.abs(here) + np.abs(source))
-        return np.concatenate(missed, axis=-1), np.concatenate(sizes, axis=-1)
+        sizes += [np.abs(here) + np.abs(source) for here, source in self._coupled(a)]
+        return np.concatenate(sizes, axis=-1)
+
+    def _coupled(self, a: Floats) -> list[tuple[Floats, Floats]]:
+        """The two sides of every coupling's equation a_j = ratio a_k."""
+        slices = self.mechanism.v_slices
+        return [(a[..., slices[c.joint]], c.ratio * a[..., slices[c.source]]) for c in self.mechanism.couplings]
 
     def loop_loads(self, forces: Floats, sizes: Floats) -> tuple[Loads, dict[str, Floats]]:
         """The wrenches on links, and of loops by name, of forces along all that is constrained."""
@@ -340,7 +376,8 @@ def _cross(a: Floats, b: Floats) -> Floats:
 def _norms(vectors: Floats) -> Floats:
     """Norms of the angular and the linear part, shape (..., 2)."""
     parts = vectors.reshape(*vectors.shape[:-1], 2, 3)
-    return np.sqrt(np.einsum("...i,...i->...", parts, parts))
+    norms: Floats = np.sqrt(np.einsum("...i,...i->...", parts, parts))
+    return norms
 
 
 def _column_norms(S: Floats) -> Floats:
@@ -350,7 +387,8 @@ def _column_norms(S: Floats) -> Floats:
 
 def _block_norms(G: Floats) -> Floats:
     """The largest that each 3 x 3 block of a spatial inertia can do, shape (2, 2)."""
-    return np.sqrt(np.square(G).reshape(2, 3, 2, 3).sum(axis=(1, 3)))
+    norms: Floats = np.sqrt(np.square(G).reshape(2, 3, 2, 3).sum(axis=(1, 3)))
+    return norms
 
 
 def _carried(size: Floats, lever: Floats) -> Floats:

@@ -2,14 +2,14 @@
 
 Takes a mechanism, a problem and a compiled function; gives how exact its answers are, in plain floats and by code
 that shares nothing with the way the kernel was made (`newton_euler`). With M and J, the responses to unit
-accelerations, and the kernel's answer x, what is unknown of a and tau,
+accelerations, and the kernel's answer x, which is what was unknown of a and tau,
 
     J a + c = 0                      closure, reduced to independent rows V^T of the scaled J
     N^T (M a + h - tau) = 0          balance along the freedoms N that closure leaves
 
 are missed by some residual; B dx = residual is the error that it stands for. Joints are scaled by the inertia that
-they move (a sqrt(M_jj), tau / sqrt(M_jj)), so that a light finger on a heavy arm counts like the arm and no unit matters.
-An entry's error is measured by
+they move (a sqrt(M_jj), tau / sqrt(M_jj)), so that a light finger on a heavy arm counts like the arm and no unit
+matters. An entry's error is measured by
 
     |B^-1| |B x|              what the answer is made of, or, where that is larger, by
     |B^-1| size / 1000        what rounding of the equations' terms can do to it
@@ -19,21 +19,23 @@ and `ALLOWED` is the largest error of a kernel that is given away. The work runs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from factorgraph_dyn.compiler.newton_euler import Loads, ManyStates, Response
-from factorgraph_dyn.compiler.problem import Problem
+from factorgraph_dyn.compiler.problem import Mask, Problem
 from factorgraph_dyn.compiler.trials import SEED, Trials, make_trials
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
 
 ALLOWED = 1e-9  # largest relative error of a kernel that is given away
+GOOD = 1e-11  # error above which a more careful route is tried
 CANCELLED = 1e-3  # of the terms that make an answer, below which it is measured by them instead
 REGULAR = 1e8  # condition up to which an ordinary state has to be answered
 SOLVABLE = 1e12  # condition beyond which plain floats know no better
@@ -41,7 +43,7 @@ SILENT = 0.25  # share of the special states that may go unanswered
 _RANK = 1e-8  # of the largest singular value of closure, below which a row repeats others
 _REFINEMENTS = 3  # of what a kernel does not say; each gains as many digits as the condition leaves
 
-Function = Callable[..., Sequence[Floats]]
+Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -51,28 +53,35 @@ class Proof:
     Attributes:
         accuracy: The largest relative error over the states and outputs that were tried.
         worst: The output and entry it is found in.
-        states: How many states could be judged.
-        silent: How many of the regular ordinary states gave nan.
-        silent_special: How many of the regular special states gave nan.
-        special: How many regular special states there were.
+        regular: How many special and ordinary states have an answer that plain floats find easily.
+        silent: How many of them the kernel answers by nan.
     """
 
     accuracy: float
     worst: str
-    states: int
-    silent: int = 0
-    silent_special: int = 0
-    special: int = 0
+    regular: tuple[int, int]
+    silent: tuple[int, int]
 
     @property
     def holds(self) -> bool:
         """Whether the kernel may be given away."""
-        return self.accuracy <= ALLOWED and not self.silent and self.silent_special <= SILENT * self.special
+        special, ordinary = self.silent
+        return self.accuracy <= ALLOWED and not ordinary and special <= SILENT * self.regular[0]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether a more careful route has nothing to gain."""
+        return self.accuracy <= GOOD and not any(self.silent)
+
+    @property
+    def faults(self) -> tuple[bool, int, float]:
+        """What speaks against the kernel, the worst first."""
+        return not self.holds, sum(self.silent), max(self.accuracy, GOOD)
 
     def __str__(self) -> str:
         said = f"a relative error of {self.accuracy:.1e} in {self.worst} (allowed {ALLOWED:g})"
-        if self.silent or self.silent_special:
-            said += f", nan at {self.silent + self.silent_special} of {self.states} regular states"
+        if any(self.silent):
+            said += f", nan at {sum(self.silent)} of {sum(self.regular)} regular states ({self.silent[1]} ordinary)"
         return said
 
 
@@ -82,7 +91,7 @@ def prove(mechanism: Mechanism, problem: Problem, function: Function) -> Proof:
     Args:
         mechanism: The mechanism as the user gave it.
         problem: What the function computes.
-        function: Takes arrays of arguments with a leading axis of states, gives a sequence of results.
+        function: Takes arrays of arguments with a leading axis of states; gives a result, or a tuple of them.
     """
     shown = mechanism.tree if problem.tree_only else mechanism
     with np.errstate(all="ignore"):  # states beyond numbers are judged by what comes out
@@ -133,9 +142,9 @@ class _Trial:
     def judge(self, function: Function) -> Proof:
         arguments = {"q": self.trials.q, "v": self.trials.v, "a": self.a[:, 0], "tau": self.tau[:, 0]}
         arguments |= {f"wrench[{link}]": wrench for link, wrench in self.loads.items()}
-        answers = dict(
-            zip(self.problem.outputs, function(*(arguments[name] for name in self.problem.arguments)), strict=True)
-        )
+        results = function(*(arguments[name] for name in self.problem.arguments))
+        results = results if isinstance(results, tuple) else (results,)
+        answers = dict(zip(self.problem.outputs, results, strict=True))
         if self.problem.kept is not None:  # one column a cause
             answers = {name: np.swapaxes(answer, 1, 2) for name, answer in answers.items()}
         else:
@@ -144,7 +153,7 @@ class _Trial:
         errors = self._errors({name: np.nan_to_num(answer) for name, answer in answers.items()})
         return self._verdict(errors, answered)
 
-    def _verdict(self, errors: dict[str, Floats], answered: npt.NDArray[np.bool_]) -> Proof:
+    def _verdict(self, errors: dict[str, Floats], answered: Mask) -> Proof:
         condition, ordinary = self.system.condition, self.trials.ordinary
         judged, regular = answered & (condition < SOLVABLE), condition < REGULAR
         accuracy, worst = 0.0, "nothing"
@@ -153,15 +162,8 @@ class _Trial:
             if found.size and not found.max() <= accuracy:
                 accuracy = float(np.nan_to_num(found.max(), nan=np.inf))
                 worst = _entry_name(self.mechanism, name, int(np.nanargmax(found) % found.shape[-1]))
-        silent, special = regular & ~answered, regular & ~ordinary
-        return Proof(
-            accuracy,
-            worst,
-            int((judged | silent).sum()),
-            int((silent & ordinary).sum()),
-            int((silent & special).sum()),
-            int(special.sum()),
-        )
+        sorts = (~ordinary, ordinary)
+        return Proof(accuracy, worst, _counts(regular, sorts), _counts(regular & ~answered, sorts))
 
     def _errors(self, answers: dict[str, Floats]) -> dict[str, Floats]:
         """The relative error of every entry of every output, shape (states, columns, entries)."""
@@ -182,11 +184,11 @@ class _Trial:
         return errors
 
     @cached_property
-    def _known_a(self) -> npt.NDArray[np.bool_]:
+    def _known_a(self) -> Mask:
         return self.problem.known_a if self.problem.kept != "a" else np.ones(self.mechanism.nv, dtype=bool)
 
     @cached_property
-    def _known_tau(self) -> npt.NDArray[np.bool_]:
+    def _known_tau(self) -> Mask:
         return self.problem.known_tau if self.problem.kept != "tau" else np.ones(self.mechanism.nv, dtype=bool)
 
     @property
@@ -215,12 +217,18 @@ class _Trial:
         return errors
 
 
+def _counts(states: Mask, sorts: tuple[Mask, Mask]) -> tuple[int, int]:
+    first, second = sorts
+    return int((states & first).sum()), int((states & second).sum())
+
+
 def _relative(difference: Floats, value: Floats, size: Floats) -> Floats:
     """Errors of both halves of six numbers, in parts of the half or of the terms it is made of."""
     halves = value.reshape(*value.shape[:-1], 2, 3)
     scale = np.maximum(np.linalg.norm(halves, axis=-1), CANCELLED * size)
     scale = np.repeat(np.maximum(scale, _TINY), 3, axis=-1)
-    return np.abs(difference) / scale
+    errors: Floats = np.abs(difference) / scale
+    return errors
 
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -246,8 +254,7 @@ class _System:
 
     def __init__(self, mechanism: Mechanism, problem: Problem, here: ManyStates) -> None:
         nv = mechanism.nv
-        unit = here.response(np.broadcast_to(np.eye(nv), (here.states, nv, nv)), still=True)
-        M, J = np.swapaxes(unit.tau, 1, 2), np.swapaxes(unit.missed, 1, 2)
+        M, J = here.mass_matrix(), here.closure_jacobian()
         self.D = _joint_scales(mechanism, M)  # a = D a~, tau = tau~ / D
         self.M = self.D[:, :, None] * M * self.D[:, None]
         self._reduce(J * self.D[:, None])
@@ -335,18 +342,16 @@ def _joint_scales(mechanism: Mechanism, M: Floats) -> Floats:
 
 def _inverted(B: Floats) -> tuple[Floats, Floats]:
     """The inverses, in the sense of least squares where there are more equations, and the conditions."""
-    size = np.abs(B).sum(axis=-1).max(axis=-1, initial=0.0)
-    inverse = None
+    B = np.nan_to_num(B)
     if B.shape[1] == B.shape[2]:
-        try:
-            inverse = np.linalg.inv(B)
-        except np.linalg.LinAlgError:  # a singular state among others
-            inverse = None
-    if inverse is None:
-        inverse = np.linalg.pinv(np.nan_to_num(B), rcond=1.0 / SOLVABLE)
-        values = np.linalg.svd(np.nan_to_num(B), compute_uv=False)
-        return inverse, values.max(axis=-1, initial=0.0) / values.min(axis=-1, initial=np.inf)
-    return inverse, size * np.abs(inverse).sum(axis=-1).max(axis=-1, initial=0.0)
+        with suppress(np.linalg.LinAlgError):  # a singular state among others
+            return _with_condition(B, np.asarray(np.linalg.inv(B)))
+    return _with_condition(B, np.asarray(np.linalg.pinv(B, rcond=1.0 / SOLVABLE)))
+
+
+def _with_condition(B: Floats, inverse: Floats) -> tuple[Floats, Floats]:
+    sizes = [np.abs(matrix).sum(axis=-1).max(axis=-1, initial=0.0) for matrix in (B, inverse)]
+    return inverse, sizes[0] * sizes[1]
 
 
 def _entry_name(mechanism: Mechanism, output: str, entry: int) -> str:

@@ -10,11 +10,13 @@ Ordinary ones are random and no faster than usual: there a kernel has to answer.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from factorgraph_dyn.compiler.problem import Mask
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism
@@ -43,7 +45,7 @@ class Trials:
     q: Floats
     v: Floats
     a: Floats
-    ordinary: npt.NDArray[np.bool_]
+    ordinary: Mask
 
 
 def make_trials(mechanism: Mechanism, rng: np.random.Generator) -> Trials:
@@ -58,7 +60,7 @@ def make_trials(mechanism: Mechanism, rng: np.random.Generator) -> Trials:
     return Trials(q, v * (speeds * np.sqrt(square_rate))[:, None], a, ordinary)
 
 
-def _free(units: Natural, rng: np.random.Generator) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+def _free(units: Natural, rng: np.random.Generator) -> tuple[Floats, Floats, Mask]:
     """States of a tree: special ones, then as many random ones."""
     mechanism = units.given
     count = int(np.clip(_WORK // mechanism.nv, _FEWEST_STATES, _TREE_STATES))
@@ -74,20 +76,19 @@ def _free(units: Natural, rng: np.random.Generator) -> tuple[Floats, Floats, npt
     return np.array(drawn), v, np.arange(count) >= count // 2
 
 
-def _plain_coordinates(mechanism: Mechanism) -> npt.NDArray[np.bool_]:
+def _plain_coordinates(mechanism: Mechanism) -> Mask:
     """Which coordinates are numbers of their own and no part of a quaternion."""
     plain = [np.full(joint.nq, joint.nq == joint.nv) for joint in mechanism.joints]
     return np.concatenate([np.zeros(0, dtype=bool), *plain])
 
 
-def _closed(mechanism: Mechanism) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    seen = sampled_states(mechanism)
-    fresh = np.random.default_rng(SEED)  # the states that a test sees are those that a user's kernel saw
-    unseen = []
-    try:
-        unseen = [mechanism.random_state(fresh) for _ in range(_UNSEEN)]
-    except ClosureError:  # hard to close: the states that were found have to do
-        pass
+@lru_cache(maxsize=16)  # as for the states at which pivots are judged
+def _closed(mechanism: Mechanism) -> tuple[Floats, Floats, Mask]:
+    """States of a closed mechanism: those at which pivots were judged, and some that nobody has seen."""
+    seen, rng = sampled_states(mechanism), np.random.default_rng(SEED)
+    unseen: list[tuple[Floats, Floats]] = []
+    with suppress(ClosureError):  # hard to close: the states that were found have to do
+        unseen += [mechanism.random_state(rng) for _ in range(_UNSEEN)]
     q = np.array([*seen.q, *(q for q, _ in unseen)])
     v = np.array([*seen.v, *(v for _, v in unseen)])
     return q, v, np.arange(len(q)) >= SPECIAL
