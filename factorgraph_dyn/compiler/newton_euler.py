@@ -183,12 +183,12 @@ class ManyStates:
         wrenches: dict[str, list[Floats]] = {link.name: [] for link in mechanism.links}
         places: dict[str, list[int]] = {link.name: [] for link in mechanism.links}
         for joint in reversed(self.joints.values()):
-            own = range(*mechanism.v_slices[joint.name].indices(mechanism.nv))
+            own = mechanism.v_slices[joint.name]
             F = np.concatenate([*wrenches[joint.child], G[joint.child] @ joint.S], axis=-1)
-            reached = [*places[joint.child], *own]
+            reached = [*places[joint.child], *range(own.start, own.stop)]
             felt = _transposed(joint.S) @ F
-            M[:, [[k] for k in own], reached] = felt
-            M[:, [[k] for k in reached], own] = _transposed(felt)
+            M[:, own, reached] = felt
+            M[:, reached, own] = _transposed(felt)
             Ad_back = _transposed(joint.Ad)
             G[joint.parent] = G[joint.parent] + Ad_back @ G[joint.child] @ joint.Ad
             wrenches[joint.parent].append(Ad_back @ F)
