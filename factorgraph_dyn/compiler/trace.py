@@ -50,9 +50,10 @@ from factorgraph_dyn.compiler.problem_graph import problem_graph
 from factorgraph_dyn.compiler.problem_graph import without as _without
 from factorgraph_dyn.compiler.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.regroup import regrouped
+from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.samples import SampledTape
-from factorgraph_dyn.compiler.split import extended, split
+from factorgraph_dyn.compiler.split import Split, extended, split
 from factorgraph_dyn.compiler.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape import ZERO, Tape
 from factorgraph_dyn.equations import (
@@ -93,33 +94,34 @@ class Traced:
     redundant: int
 
 
-def trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike) -> Traced:
-    """The program of a problem, eliminated in an ordering.
+def trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route = CHEAP) -> Traced:
+    """The program of a problem, eliminated in an ordering; the route says how it is described.
 
     Raises:
         CompileError: The ordering has no safe pivots, or an output is not determined.
         OrderingError: The ordering does not fit the problem.
     """
-    return Tracer(mechanism, problem).run(ordering)
+    return Tracer(mechanism, problem, route).run(ordering)
 
 
 class Tracer:
     """The equations of a problem on a tape, and their elimination."""
 
-    def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
+    def __init__(self, mechanism: Mechanism, problem: Problem, route: Route = CHEAP) -> None:
         self.problem = problem
         self.given = mechanism.tree if problem.tree_only else mechanism
         plain = tidied(self.given)
-        in_joint_space = set(problem.outputs) <= {"a", "tau"} and not problem.pushed
+        in_joint_space = route.reframe and set(problem.outputs) <= {"a", "tau"} and not problem.pushed
         frames = reframed(plain) if in_joint_space else Reframed(plain, np.zeros(plain.nq))
         # Responses to torques carry a column a torque through every step: for mere shifts they are too many.
-        parts = split(frames.mechanism, shifts=problem.kept != "tau")
+        whole = Split(frames.mechanism, ())
+        parts = split(frames.mechanism, shifts=problem.kept != "tau") if route.split else whole
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
         self.magnitudes = Magnitudes(parts.mechanism)
-        if not any(name.startswith("F[") for name in problem.outputs):
+        if route.regroup and not any(name.startswith("F[") for name in problem.outputs):
             self.mechanism = regrouped(self.mechanism)
-        states = sampled_states(mechanism)
-        self.tape = Tape(samples=len(states))
+        states = sampled_states(self.given)
+        self.tape = Tape(seed=route.seed, samples=len(states))
         _know_constants(self.tape, self.mechanism)
         self.samples = SampledTape(self.tape, SPECIAL)
         self.values: dict[str, SymbolArray] = {}
