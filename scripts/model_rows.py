@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import multiprocessing
+import resource
+import signal
 import time
 import traceback
 from multiprocessing.connection import Connection
@@ -43,23 +45,19 @@ def row_within(path: Path, folder: Path, options: argparse.Namespace, known: dic
     child.start()
     theirs.close()
     row: dict[str, Any] = {"file": str(path.relative_to(folder)), "status": "CRASHED"}
-    end = time.monotonic() + options.seconds
     try:
-        while ours.poll(max(0.0, end - time.monotonic())):
+        while not row.pop("done", False):
             row = ours.recv()
-            if row.pop("done", False):
-                break
-        else:
-            row["status"] = "OUT OF TIME"
     except EOFError:
-        row["status"] = "CRASHED"
-    child.kill()
+        child.join()
+        row["status"] = "OUT OF TIME" if child.exitcode == -signal.SIGXCPU else "CRASHED"
     child.join()
     known.setdefault(row.pop("digest", ""), row["file"])
     return row
 
 
 def _send_rows(pipe: Connection, path: Path, folder: Path, options: argparse.Namespace, known: dict[str, str]) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (options.seconds, options.seconds + 1))
     row: dict[str, Any] = {"file": str(path.relative_to(folder)), "status": "ok"}
     try:
         mechanism = _load(path, folder, options, row)

@@ -26,6 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from factorgraph_dyn.compiler.cache import ENVIRONMENT_VARIABLE
 from factorgraph_dyn.show.tables import print_rows
 from scripts.model_rows import KERNEL_TOLERANCE, TOLERANCE, row_within
 
@@ -46,7 +47,7 @@ def main() -> int:
     parser.add_argument("--max-nv", type=int, default=150, help="leave out larger models")
     parser.add_argument("--kernels", action=argparse.BooleanOptionalAction, default=True, help="compile as well")
     parser.add_argument("--orderings", nargs="*", default=(), help="of the kernels; default aba and rnea")
-    parser.add_argument("--seconds", type=float, default=120.0, help="time limit of a file")
+    parser.add_argument("--seconds", type=int, default=120, help="limit of a file, processor time")
     parser.add_argument("--log", type=Path, help="write rows here as they come, one JSON object a line")
     options = parser.parse_args()
     folders = options.folders or package_folders()
@@ -92,8 +93,8 @@ def validate(files: list[tuple[Path, Path]], options: argparse.Namespace) -> lis
     """One row a file. Kernels are compiled afresh, so that their times are those of compiling."""
     rows: list[dict[str, Any]] = []
     known: dict[str, str] = {}
-    with tempfile.TemporaryDirectory() as cache:
-        os.environ["XDG_CACHE_HOME"] = cache
+    with tempfile.TemporaryDirectory() as folder_of_kernels:
+        os.environ[ENVIRONMENT_VARIABLE] = folder_of_kernels
         for folder, path in files:
             rows.append(row_within(path, folder, options, known))
             if options.log:

@@ -77,7 +77,7 @@ class KernelAgreement:
 
     Attributes:
         problem, ordering: Of the kernel.
-        seconds: What compiling took.
+        seconds: What compiling took, processor time.
         states: How many states were compared.
         refused: How many of them the kernel answered with nan.
         graph_refused: How many of them the graph refused or called nearly singular.
@@ -163,9 +163,9 @@ def compare_kernel(
         CompileError: The kernel cannot be compiled.
     """
     motors = independent_motors(mechanism) if problem == "inverse" else None
-    start = time.perf_counter()
+    start = time.process_time()
     kernel = compile(mechanism, problem, ordering=ordering, actuated=motors)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     rows = [_measure(answers, np.asarray(kernel(*answers.arguments)), tolerance) for answers in expected]
     table = np.array(rows, dtype=float).reshape(len(rows), 4)
     answered = np.isfinite(table[:, 1])
