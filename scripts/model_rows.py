@@ -114,6 +114,9 @@ def _compare(
     pipe.send(dict(row))
     for problem in CLASSICAL if options.kernels else ():
         expected = references(mechanism, engine, problem, states=options.states)
+        if not expected:
+            row["reason"] = f"{problem}: all states are singular"
+            continue
         for ordering in options.orderings or (CLASSICAL[problem],):
             column = f"kernel {problem}" + (f" {ordering}" if options.orderings else "")
             try:

@@ -206,6 +206,11 @@ def _answers(
     rng: np.random.Generator,
 ) -> Answers | None:
     M, h = engine.mass_matrix(q), engine.forces(q, v)
+    if problem == "inverse" and not mechanism.is_closed_kind:  # whatever M is
+        a = rng.normal(size=mechanism.nv) * natural(mechanism).v
+        graph = _solved(lambda: solve.inverse_dynamics(mechanism, q, v, a, ordering="colamd").tau)
+        scale = np.abs(M) @ np.abs(a) + np.abs(h)
+        return Answers((q, v, a), graph, M @ a + h, np.eye(mechanism.nv), scale, NEGLIGIBLE, 1.0)
     Z, a_p, closure_condition = _motions(mechanism, q, v)
     Z_M = Z.T @ M @ Z
     condition = _condition(Z_M) * closure_condition
