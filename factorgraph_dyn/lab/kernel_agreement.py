@@ -214,7 +214,7 @@ def _answers(
     Z, a_p, closure_condition = _motions(mechanism, q, v)
     Z_M = Z.T @ M @ Z
     condition = _condition(Z_M) * closure_condition
-    if condition > SINGULAR:
+    if condition > SINGULAR or not Z.size:  # nothing moves where there is no motion
         return None
     driven = mechanism.torque_entries(motors)
     tau = rng.normal(size=mechanism.nv) * (np.abs(M).sum(axis=1) + np.abs(h)) * driven
