@@ -36,6 +36,7 @@ from factorgraph_dyn.spatial import Floats
 ROUNDING = 1e-14  # of a backward-stable solve, times the condition number
 RANK = 1e-12  # singular values below this share of the largest are zero
 UNCLEAR = 1e-6  # those between are neither: the state is close to a singular one
+TRIES = 10  # states among which a regular one is sought to choose motors
 PROBLEMS = ("forward", "inverse")
 
 
@@ -124,17 +125,16 @@ def references(mechanism: Mechanism, engine: Engine, problem: str, *, states: in
     return [answers for answers in found if answers is not None]
 
 
-def independent_motors(mechanism: Mechanism, seed: int = 0) -> tuple[str, ...] | None:
-    """Actuated joints whose torques are unique, the strongest first taken; None for a tree, where all are.
-
-    Args:
-        mechanism: The mechanism.
-        seed: Of the state at which they are chosen.
-    """
+def independent_motors(mechanism: Mechanism) -> tuple[str, ...] | None:
+    """Actuated joints whose torques are unique, the strongest first taken; None for a tree, where all are."""
     if not mechanism.is_closed_kind:
         return None
-    rest = np.array(_motions(mechanism, *mechanism.random_state(np.random.default_rng(seed)))[0])
-    rest /= natural(mechanism).v[:, None]
+    rng = np.random.default_rng(0)
+    for _ in range(TRIES):
+        Z, _, condition = _motions(mechanism, *mechanism.random_state(rng))
+        if np.isfinite(condition):
+            break
+    rest = Z / natural(mechanism).v[:, None]
     left = {joint.name for joint in mechanism.movable_joints if joint.actuated}
     chosen = []
     while left:
@@ -242,20 +242,17 @@ def _solved(answer: Callable[[], Floats]) -> Floats | None:
 
 
 def _motions(mechanism: Mechanism, q: Floats, v: Floats) -> tuple[Floats, Floats, float]:
-    """Z, a_p and the condition number of the independent rows of J, all rows and columns of order one."""
+    """Z, a_p and the condition number of the independent rows of J, in the mechanism's own units."""
     if not mechanism.is_closed_kind:
         return np.eye(mechanism.nv), np.zeros(mechanism.nv), 1.0
-    closed = solve.constraints(mechanism, q, v)
-    unit = natural(mechanism).v
-    J = closed.J * unit
-    lengths = np.linalg.norm(J, axis=1)
-    lengths = np.maximum(lengths, RANK * lengths.max(initial=0.0)) + (lengths.max(initial=0.0) == 0)
-    U, values, rows = np.linalg.svd(J / lengths[:, None])
+    own = natural(mechanism)
+    closed = solve.constraints(own.mechanism, q / own.q, v / own.v)
+    U, values, rows = np.linalg.svd(closed.J)
     if ((values > RANK * values[0]) & (values < UNCLEAR * values[0])).any():
         return np.eye(mechanism.nv), np.zeros(mechanism.nv), float("inf")
     rank = int((values > RANK * values[0]).sum())
-    a_p = -rows[:rank].T @ ((U.T @ (closed.Jdot_v / lengths))[:rank] / values[:rank])
-    return unit[:, None] * rows[rank:].T, unit * a_p, float(values[0] / values[rank - 1]) if rank else 1.0
+    a_p = -rows[:rank].T @ ((U.T @ closed.Jdot_v)[:rank] / values[:rank])
+    return own.v[:, None] * rows[rank:].T, own.v * a_p, float(values[0] / values[rank - 1])
 
 
 def _condition(M: Floats) -> float:
