@@ -29,20 +29,23 @@ FILES = (
     "g1_description/urdf/g1_29dof_with_hand_rev_1_0.urdf",
     "hyq_description/robots/hyq_no_sensors.urdf",
     "icub_description/robots/icub_reduced.urdf",
-    "iris_description/robots/iris_simple.urdf",
     "kinova_description/robots/kinova.urdf",
-    "laikago_description/urdf/laikago.urdf",
     "panda_description/urdf/panda.urdf",
     "romeo_description/urdf/romeo_small.urdf",
     "simple_humanoid_description/urdf/simple_humanoid.urdf",
     "so_arm_description/urdf/so101.urdf",
-    "solo_description/robots/solo12.urdf",
     "talos_data/robots/talos_left_arm.urdf",
     "talos_data/robots/talos_reduced.urdf",
     "tiago_description/robots/tiago_no_hand.urdf",
     "ur_description/urdf/ur5_gripper.urdf",
     "xarm_description/urdf/xarm7.urdf",
     "z1_description/urdf/z1.urdf",
+)
+
+FLYING = (
+    "iris_description/robots/iris_simple.urdf",
+    "laikago_description/urdf/laikago.urdf",
+    "solo_description/robots/solo12.urdf",
 )
 
 ANGLES = (0.0, 3.1416, 3.14159, -3.1415927, 1.5707, 1.5708, -1.5708, 1.570796, -1.57079632679, 0.7854, 1e-5)
@@ -69,6 +72,14 @@ def test_file(name, problem):
     mechanism = fgd.load(path, folder=ROBOTS)
     engine = HandedEngine.build(mechanism) if path.suffix == ".sdf" else engine_of(mechanism, path)
     assert_agrees(mechanism, engine, problem)
+
+
+@pytest.mark.skipif(ROBOTS is None, reason="example-robot-data is not installed")
+@pytest.mark.parametrize("problem", ["forward", "inverse"])
+@pytest.mark.parametrize("name", FLYING, ids=lambda name: name.split("/")[-1])
+def test_floating_base(name, problem):
+    mechanism = fgd.load(ROBOTS / name, folder=ROBOTS, floating_base=True)
+    assert_agrees(mechanism, engine_of(mechanism, ROBOTS / name), problem)
 
 
 @pytest.mark.parametrize("problem", ["forward", "inverse"])
