@@ -67,10 +67,12 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 from factorgraph_dyn.spatial import Floats, cross
 
 _ROUNDING = 1e-15  # of the largest of the constants that belong together
+_NOTHING = 1e-60  # squared, of given values that are all zero
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,7 @@ class Tracer:
         self.input_refs: list[int] = []
         for name in problem.arguments:
             size = {"q": mechanism.nq, "v": mechanism.nv, "a": mechanism.nv, "tau": mechanism.nv}.get(name, 6)
-            drawn = states.q.T if name == "q" else states.v.T if name == "v" else [None] * size
-            errors = states.q_error.T if name == "q" else states.v_error.T if name == "v" else np.zeros(size)
+            drawn, errors = states.of(name, size)
             refs = [self.tape.input(f"{name}[{k}]", drawn[k], errors=errors[k]) for k in range(size)]
             self.input_refs += refs
             self.values[name] = symbols(self.tape, refs)
@@ -153,7 +154,17 @@ class Tracer:
     ) -> Elimination:
         """The elimination of the unknowns in their order."""
         rows, noisy = self.rows_of(graph, columns), bool(self.mechanism.loops)
-        return Elimination(self.tape, self.samples, rows, unknowns, magnitudes=self.magnitudes.of(graph), noisy=noisy)
+        given = self._per_square_given() if self.problem.known_a.any() and self.mechanism.is_closed_kind else None
+        sizes = self.magnitudes.of(graph)
+        return Elimination(self.tape, self.samples, rows, unknowns, magnitudes=sizes, noisy=noisy, given=given)
+
+    def _per_square_given(self) -> int:
+        """One over the squared size of all given values, in the mechanism's own units."""
+        own = natural(self.given)
+        a, tau, v = self.values["a"] / own.v, self.values["tau"] / own.tau, self.values["v"] / own.v
+        gravity = float(np.linalg.norm(np.asarray(self.given.gravity))) / own.length
+        size = np.sum(a * a) + np.sum(tau * tau) + np.sum(v * v) ** 2 + gravity**2
+        return int(references(self.tape, np.array([1.0 / (size + _NOTHING)]))[0])
 
     def equations(self) -> tuple[State, LinearGraph]:
         """The state and the graph, both of symbols."""
