@@ -123,7 +123,8 @@ def _compare(
                 agreement = compare_kernel(mechanism, problem, ordering, expected, KERNEL_TOLERANCE)
                 _enter(agreement, column, row)
             except (CompileError, OrderingError) as error:
-                row |= {"status": "NOT COMPILED", "reason": f"{column}: {_words(error, path.parent)}"}
+                row["reason"] = f"{column}: {_words(error, path.parent)}"
+                row["status"] = "NOT COMPILED" if row["status"] == "ok" else row["status"]
             pipe.send(dict(row))
 
 
