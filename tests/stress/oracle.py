@@ -86,7 +86,8 @@ def solve(K, b, K_terms, terms) -> Solved:
     n = K.shape[1]
     if not K.size:
         nothing = np.zeros((n, *b.shape[1:]), dtype=LD)
-        return Solved(nothing, nothing, np.eye(n, dtype=LD), 1.0, 0.0, 0.0, np.ones(n, dtype=LD))
+        contradiction = float((np.abs(b) / np.maximum(terms, TINY)).max(initial=LD(0)))
+        return Solved(nothing, nothing, np.eye(n, dtype=LD), 1.0, contradiction, 0.0, np.ones(n, dtype=LD))
     rows, columns = powers_of_two(K)
     scaled = (rows[:, None] * K * columns).astype(float)
     left, s, right = np.linalg.svd(scaled, full_matrices=True)
@@ -105,8 +106,7 @@ def solve(K, b, K_terms, terms) -> Solved:
         last = size
     spread = K_terms @ np.abs(x) + terms
     bound = wide_columns * (np.abs(inverse) @ (wide_rows * spread).astype(float))
-    misfit = np.abs(wide_rows * (b - K @ x)).max(initial=LD(0))
-    contradiction = float(misfit / max(np.abs(wide_rows * spread).max(initial=LD(0)), TINY))
+    contradiction = float((np.abs(b - K @ x) / np.maximum(spread, TINY)).max(initial=LD(0)))
     condition = float(s[0] / s[rank - 1]) if rank else 1.0
     # What rounding of the terms that entries are summed from does, whatever the scales (Bauer, Skeel).
     amplified = np.abs(inverse) @ (rows[:, None] * K_terms * columns).astype(float)
@@ -223,8 +223,7 @@ class Oracle:
                 self.gamma_terms + self.J_terms @ np.abs(a),
             ]
         )
-        kept = np.abs(K).max(axis=1, initial=LD(0)) > 0  # closure of what is all known has no unknowns
-        return Answered(self, solve(K[kept], b[kept], K_terms[kept], terms[kept]), a, tau, ua, ut)
+        return Answered(self, solve(K, b, K_terms, terms), a, tau, ua, ut)
 
     def respond(self, entries) -> tuple[Answer, float]:
         """Accelerations for unit torques at the entries, under closure: (nv, inputs), and the condition."""
