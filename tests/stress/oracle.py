@@ -21,10 +21,10 @@ from functools import cached_property
 
 import numpy as np
 
-from tests.stress.constraints import RANK, constraint_rows
+from tests.stress.constraints import RANK, TINY, constraint_rows
 from tests.stress.kinematics import LD, SIZES, TURNS, array, bodies, cross, hat, norm, outward, slices
 
-TINY = np.finfo(LD).tiny
+NOTHING = 1e-12  # of the largest terms, in scaled rows
 UNIQUE = 1e-7  # share of the null space that a result may have and still be unique, of scaled unknowns
 
 
@@ -88,7 +88,7 @@ def solve(K, b, K_terms, terms) -> Solved:
         nothing = np.zeros((n, *b.shape[1:]), dtype=LD)
         contradiction = float((np.abs(b) / np.maximum(terms, TINY)).max(initial=LD(0)))
         return Solved(nothing, nothing, np.eye(n, dtype=LD), 1.0, contradiction, 0.0, np.ones(n, dtype=LD))
-    rows, columns = powers_of_two(K)
+    rows, columns = powers_of_two(K_terms)  # so that what is zero but for rounding stays so
     scaled = (rows[:, None] * K * columns).astype(float)
     left, s, right = np.linalg.svd(scaled, full_matrices=True)
     rank = int((s > RANK * s[0]).sum()) if s[0] else 0
@@ -106,7 +106,9 @@ def solve(K, b, K_terms, terms) -> Solved:
         last = size
     spread = K_terms @ np.abs(x) + terms
     bound = wide_columns * (np.abs(inverse) @ (wide_rows * spread).astype(float))
-    contradiction = float((np.abs(b - K @ x) / np.maximum(spread, TINY)).max(initial=LD(0)))
+    # Row by row, but not of rows in which there is nothing but rounding.
+    least = NOTHING * (wide_rows * spread).max() / wide_rows
+    contradiction = float((np.abs(b - K @ x) / np.maximum(np.maximum(spread, least), TINY)).max(initial=LD(0)))
     condition = float(s[0] / s[rank - 1]) if rank else 1.0
     # What rounding of the terms that entries are summed from does, whatever the scales (Bauer, Skeel).
     amplified = np.abs(inverse) @ (rows[:, None] * K_terms * columns).astype(float)
