@@ -37,7 +37,8 @@ def random_question(rng, mechanism, states, way: str, problem: str | None = None
     if problem == "iwim":
         if rng.random() < 0.5 or not any(joint.actuated for joint in mechanism.joints if joint.name in moving):
             count = int(rng.integers(1, len(moving) + 1))
-            question.actuated = [str(name) for name in rng.choice(moving, count, replace=False)]
+            drawn = set(rng.choice(moving, count, replace=False))
+            question.actuated = [name for name in moving if name in drawn]  # columns follow this order
     elif closed and problem in ("inverse", "hybrid"):
         chosen = independent_joints(rng, mechanism, states)
         if chosen is None:

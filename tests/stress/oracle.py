@@ -270,7 +270,8 @@ class Answered:
             return self._linear(L, np.zeros(nv, dtype=LD), np.zeros(nv, dtype=LD))
         kind, owner = name[0], name[2:-1]
         if kind == "F":
-            return self._linear(*self._wrenches[owner])
+            L, constant, terms = self._wrenches[owner]
+            return self._linear(L, constant, terms + self._usual_wrench)
         return self._motion(kind, owner)
 
     def _linear(self, L, constant, terms) -> Answer:
@@ -294,6 +295,15 @@ class Answered:
         constant = np.concatenate([R.T @ body.alpha, R.T @ (body.beta - oracle.gravity) - cross(R.T @ body.w, u)])
         linear = body.beta_terms + norm(oracle.gravity) + norm(body.w) * norm(u)
         return self._linear(L, constant, np.concatenate([np.full(3, body.alpha_terms), np.full(3, linear)]))
+
+    @cached_property
+    def _usual_wrench(self) -> np.ndarray:
+        """The largest terms of any link's balance: what a wrench that should be zero is compared with."""
+        oracle, length = self.oracle, self.oracle.length
+        forces = [np.maximum(terms[:3].max() / length, terms[3:].max()) for _, _, terms in oracle.pushes.values()]
+        tau = self.all[oracle.nv : 2 * oracle.nv]
+        force = max([*forces, np.abs(tau * oracle.units).max(initial=LD(0)) / length])
+        return force * array([length, length, length, 1, 1, 1])
 
     @cached_property
     def _wrenches(self):
