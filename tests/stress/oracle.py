@@ -205,6 +205,9 @@ class Oracle:
             outside = np.concatenate([body.R @ given[:3], body.R @ given[3:]])
             constant = constant - outside
             terms = terms + np.abs(outside)
+        # Whoever eliminates wrenches as vectors of six mixes their parts: sizes are of the whole, in its own units.
+        force = max(terms[:3].max() / self.length, terms[3:].max())
+        terms = force * array([self.length] * 3 + [1] * 3)
         return linear, constant, terms, np.concatenate([moment_terms, force_terms])
 
     # ---- problems
@@ -300,7 +303,7 @@ class Answered:
     def _usual_wrench(self) -> np.ndarray:
         """The largest terms of any link's balance: what a wrench that should be zero is compared with."""
         oracle, length = self.oracle, self.oracle.length
-        forces = [np.maximum(terms[:3].max() / length, terms[3:].max()) for _, _, terms in oracle.pushes.values()]
+        forces = [terms[3] for _, _, terms in oracle.pushes.values()]
         tau = self.all[oracle.nv : 2 * oracle.nv]
         force = max([*forces, np.abs(tau * oracle.units).max(initial=LD(0)) / length])
         return force * array([length, length, length, 1, 1, 1])
