@@ -198,7 +198,7 @@ def axes(rng, kind, style) -> np.ndarray:
     first = axis(rng, style)
     if kind != "universal" or rng.random() < 0.3:
         return first
-    second = np.cross(first, axis(rng, "random"))
+    second = np.cross(first, rng.normal(size=3))
     if rng.random() < 0.3:
         second = second + 0.4 * np.linalg.norm(second) * first  # crossing, but not at a right angle
     return np.stack([first, second / np.linalg.norm(second)])
