@@ -10,7 +10,6 @@ The rest are random; all are closed where there are loops. The work runs once a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,19 +17,29 @@ import numpy as np
 
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.closed_states import far_closed_state, random_closed_state
+from factorgraph_dyn.model.closure import closure_error
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
 
 SPECIAL = 8
 ORDINARY = 24
+_ROUNDING = 1e-15  # rad, and parts of the mechanism's length
 WIDE = 1.5  # rad or m that samples of loops go, farther than random states do, so that kernels have a margin
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Configurations q, shape (states, nq), and velocities v, shape (states, nv)."""
+    """Configurations q, shape (states, nq), and velocities v, shape (states, nv).
+
+    Attributes:
+        q_error, v_error: By how much they may miss what they stand for, in the same shapes: a state that closes
+            loops does so up to rounding.
+    """
 
     q: Floats
     v: Floats
+    q_error: Floats
+    v_error: Floats
 
     def __len__(self) -> int:
         return len(self.q)
@@ -47,7 +56,17 @@ def sampled_states(mechanism: Mechanism) -> States:
         states = [(mechanism.neutral(), rng.normal(size=mechanism.nv))]
         states += [_quarter_turned(mechanism, rng) for _ in range(SPECIAL - 1)]
         states += [mechanism.random_state(rng) for _ in range(ORDINARY)]
-    return _stacked(states)
+    return _with_errors(mechanism, *(np.array(values) for values in zip(*states, strict=True)))
+
+
+def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:
+    if not mechanism.is_closed_kind:
+        return States(q, v, np.zeros_like(q), np.zeros_like(v))
+    own = natural(mechanism)
+    open_by = [closure_error(own.mechanism, x) for x in q / own.q]
+    slip_by = [closure_error(own.mechanism, x, u) for x, u in zip(q / own.q, v / own.v, strict=True)]
+    position, speed = (np.maximum(errors, _ROUNDING)[:, None] for errors in (open_by, slip_by))
+    return States(q, v, position * own.q, speed * own.v)
 
 
 def _quarter_turned(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -57,8 +76,3 @@ def _quarter_turned(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Flo
         if joint.nq == joint.nv:
             q[mechanism.q_slices[joint.name]] += rng.integers(-1, 2, joint.nq) * np.pi / 2
     return q, rng.normal(size=mechanism.nv)
-
-
-def _stacked(states: Sequence[tuple[Floats, Floats]]) -> States:
-    q, v = (np.array(values) for values in zip(*states, strict=True))
-    return States(q, v)

@@ -14,12 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
 from factorgraph_dyn.spatial import Floats
+
+if TYPE_CHECKING:
+    from factorgraph_dyn.model.mechanism import Mechanism
 
 _EFFECTS = ("armature", "damping", "friction", "stiffness")
 
