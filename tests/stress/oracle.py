@@ -30,11 +30,15 @@ UNIQUE = 1e-7  # share of the null space that a result may have and still be uni
 
 @dataclass
 class Answer:
-    """One result: its value, what rounding may change of it (in units of eps), and whether it is unique."""
+    """One result: its value, what rounding may change of it (in units of eps), and whether it is unique.
+
+    `usual` is the size of such results in this mechanism, for those that are zero.
+    """
 
     value: np.ndarray
     bound: np.ndarray
     unique: bool
+    usual: np.ndarray | None = None
 
 
 @dataclass
@@ -274,7 +278,9 @@ class Answered:
         kind, owner = name[0], name[2:-1]
         if kind == "F":
             L, constant, terms = self._wrenches[owner]
-            return self._linear(L, constant, terms + self._usual_wrench)
+            answer = self._linear(L, constant, terms + self._usual_wrench)
+            answer.usual = self._usual_wrench
+            return answer
         return self._motion(kind, owner)
 
     def _linear(self, L, constant, terms) -> Answer:
