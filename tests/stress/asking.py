@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.stress.constraints import scaled_pseudo_inverse
+from tests.stress.constraints import constraint_rows, scaled_pseudo_inverse
 from tests.stress.kinematics import SIZES
 from tests.stress.oracle import Oracle, freedom_units
 from tests.stress.questions import MATRICES, NAMED, PROBLEMS, SEARCH, SHUFFLED, Question, entries_of
@@ -18,10 +18,11 @@ METHODS["inverse_mass_matrix"] = METHODS["iwim"]
 def mobility(mechanism, state) -> tuple[int, np.ndarray]:
     """How many freedoms closure leaves, and a basis of them (nv, mobility)."""
     units = np.asarray(freedom_units(mechanism), float)
-    J = Oracle(mechanism, state.q, state.v).J
-    if not len(J):
+    rows = constraint_rows(mechanism, state.q, state.v)
+    if not rows:
         return mechanism.nv, np.eye(mechanism.nv)
-    inverse, rank, _ = scaled_pseudo_inverse(J, freedom_units(mechanism))
+    inverse, rank = scaled_pseudo_inverse(rows, freedom_units(mechanism))
+    J = np.concatenate([row.J for row in rows])
     projector = np.asarray((np.eye(mechanism.nv) - inverse @ J) * freedom_units(mechanism), float) / units[:, None]
     left, _, _ = np.linalg.svd(projector)
     return mechanism.nv - rank, left[:, : mechanism.nv - rank]
@@ -36,7 +37,8 @@ def random_question(rng, mechanism, states, way: str, problem: str | None = None
     if problem == "iwim":
         if rng.random() < 0.5 or not any(joint.actuated for joint in mechanism.joints if joint.name in moving):
             count = int(rng.integers(1, len(moving) + 1))
-            question.actuated = [str(name) for name in rng.choice(moving, count, replace=False)]
+            drawn = set(rng.choice(moving, count, replace=False))
+            question.actuated = [name for name in moving if name in drawn]  # columns follow this order
     elif closed and problem in ("inverse", "hybrid"):
         chosen = independent_joints(rng, mechanism, states)
         if chosen is None:

@@ -32,6 +32,7 @@ from tests.stress.kinematics import (
     unit_axes,
 )
 
+TINY = np.finfo(LD).tiny
 RANK = 1e-12  # singular values of scaled matrices below this share of the largest count as zero
 
 
@@ -114,8 +115,9 @@ def _loop(loop, found, nv) -> Row:
     W_terms = np.abs(two.W) + np.abs(one.W)
     U_terms = np.abs(two.U) + np.abs(H_two) @ np.abs(two.W) + np.abs(one.U) + np.abs(H) @ np.abs(one.W)
     J_terms = np.abs(C.T) @ np.concatenate([W_terms, U_terms])
-    # Joints below both sides move neither against the other.
-    J_terms[:, ~np.any(np.abs(J) > 1e-12 * J_terms, axis=0)] = 0
+    # Joints below both sides move neither against the other, exactly.
+    common = np.logical_and(*(np.any(body.W, axis=0) | np.any(body.U, axis=0) for body in (one, two)))
+    J[:, common], J_terms[:, common] = 0, 0
     return Row(loop.name, J, C.T @ bias, np.abs(C.T) @ bound, error, J_terms, C, point)
 
 
@@ -230,21 +232,19 @@ def coordinates_closing(loop, found) -> tuple[np.ndarray, np.ndarray]:
     return two.R.T @ R_fixed, two.R.T @ (one.p + arm - two.p)
 
 
-def scaled_pseudo_inverse(J, columns) -> tuple[np.ndarray, int, float]:
-    """J^+ of a matrix whose columns are counted in given units, its rank and how clear the rank is.
+def scaled_pseudo_inverse(rows, columns) -> tuple[np.ndarray, int]:
+    """J^+ of all constraints, where the unknowns are counted in given units, and J's rank.
 
-    The last figure is the smallest singular value that counts, as a share of the largest.
+    Rows are scaled by the terms that they are summed from, so that what is zero but for rounding stays so.
     """
-    J = np.asarray(J, dtype=LD) * columns
+    J = np.concatenate([row.J for row in rows]) * columns
+    sizes = np.maximum((np.concatenate([row.J_terms for row in rows]) * columns).max(axis=1, initial=LD(0)), TINY)
     if not J.size:
-        return np.zeros(J.shape[::-1], dtype=LD), 0, 1.0
-    rows = np.maximum(np.abs(J).max(axis=1), np.finfo(float).tiny)
-    left, s, right = np.linalg.svd((J / rows[:, None]).astype(float), full_matrices=False)
-    if not s[0]:
-        return np.zeros(J.shape[::-1], dtype=LD), 0, 1.0
-    rank = int((s > RANK * s[0]).sum())
+        return np.zeros(J.shape[::-1], dtype=LD), 0
+    left, s, right = np.linalg.svd((J / sizes[:, None]).astype(float), full_matrices=False)
+    rank = int((s > RANK).sum())
     inverse = (right[:rank].T / s[:rank]) @ left[:, :rank].T
-    return columns[:, None] * array(inverse) / rows, rank, float(s[rank - 1] / s[0])
+    return columns[:, None] * array(inverse) / sizes, rank
 
 
 def close(mechanism, q, units, iterations: int = 30) -> np.ndarray | None:
@@ -254,9 +254,8 @@ def close(mechanism, q, units, iterations: int = 30) -> np.ndarray | None:
     last = LD(np.inf)
     for _ in range(iterations):
         rows = constraint_rows(mechanism, q, still)
-        J = np.concatenate([row.J for row in rows])
         error = np.concatenate([row.error for row in rows])
-        inverse, _, _ = scaled_pseudo_inverse(J, units)
+        inverse, _ = scaled_pseudo_inverse(rows, units)
         step = -(inverse @ error)
         size = np.abs(step / units).max(initial=LD(0))
         if size > 0.5:
@@ -273,11 +272,12 @@ def closing_velocity(mechanism, q, v, units) -> np.ndarray:
     """The velocity nearest to v, in the given units, that keeps everything closed."""
     rows = constraint_rows(mechanism, q, np.zeros(len(units), dtype=LD))
     J = np.concatenate([row.J for row in rows])
-    inverse, _, _ = scaled_pseudo_inverse(J, units)
+    inverse, _ = scaled_pseudo_inverse(rows, units)
     v = array(v)
     for _ in range(4):  # the pseudo-inverse is of double precision only
         v = v - inverse @ (J @ v)
-    return v
+    size = np.abs(v / units).max(initial=LD(0))
+    return np.where(np.abs(v / units) < 1e-17 * size, LD(0), v)  # joints that closure holds stand still
 
 
 __all__ = [

@@ -110,7 +110,7 @@ def coordinates(rng, kind, at) -> np.ndarray:
 
 
 def link(rng) -> dict:
-    if rng.random() < 0.06:
+    if rng.random() < 0.035:
         return {"mass": 0.0, "com": np.zeros(3), "inertia": np.zeros((3, 3))}
     mass = float(rng.uniform(0.2, 3.0))
     com = rng.uniform(-0.3, 0.3, 3)
@@ -121,7 +121,7 @@ def link(rng) -> dict:
         com = com * (np.arange(3) == rng.integers(3))
     a, b, c = rng.uniform(0.002, 0.05, 3) * mass
     inertia = np.diag([b + c, a + c, a + b])
-    style = rng.choice(["full", "diagonal", "tiny", "left", "rod"], p=[0.35, 0.3, 0.15, 0.1, 0.1])
+    style = rng.choice(["full", "diagonal", "tiny", "left", "rod"], p=[0.37, 0.31, 0.17, 0.11, 0.04])
     if style == "full":
         R = rotation(rng)
         inertia = R @ inertia @ R.T
@@ -198,7 +198,7 @@ def axes(rng, kind, style) -> np.ndarray:
     first = axis(rng, style)
     if kind != "universal" or rng.random() < 0.3:
         return first
-    second = np.cross(first, axis(rng, "random"))
+    second = np.cross(first, rng.normal(size=3))
     if rng.random() < 0.3:
         second = second + 0.4 * np.linalg.norm(second) * first  # crossing, but not at a right angle
     return np.stack([first, second / np.linalg.norm(second)])

@@ -21,20 +21,24 @@ from functools import cached_property
 
 import numpy as np
 
-from tests.stress.constraints import RANK, constraint_rows
+from tests.stress.constraints import RANK, TINY, constraint_rows
 from tests.stress.kinematics import LD, SIZES, TURNS, array, bodies, cross, hat, norm, outward, slices
 
-TINY = np.finfo(LD).tiny
+NOTHING = 1e-12  # of the largest terms, in scaled rows
 UNIQUE = 1e-7  # share of the null space that a result may have and still be unique, of scaled unknowns
 
 
 @dataclass
 class Answer:
-    """One result: its value, what rounding may change of it (in units of eps), and whether it is unique."""
+    """One result: its value, what rounding may change of it (in units of eps), and whether it is unique.
+
+    `usual` is the size of such results in this mechanism, for those that are zero.
+    """
 
     value: np.ndarray
     bound: np.ndarray
     unique: bool
+    usual: np.ndarray | None = None
 
 
 @dataclass
@@ -86,8 +90,9 @@ def solve(K, b, K_terms, terms) -> Solved:
     n = K.shape[1]
     if not K.size:
         nothing = np.zeros((n, *b.shape[1:]), dtype=LD)
-        return Solved(nothing, nothing, np.eye(n, dtype=LD), 1.0, 0.0, 0.0, np.ones(n, dtype=LD))
-    rows, columns = powers_of_two(K)
+        contradiction = float((np.abs(b) / np.maximum(terms, TINY)).max(initial=LD(0)))
+        return Solved(nothing, nothing, np.eye(n, dtype=LD), 1.0, contradiction, 0.0, np.ones(n, dtype=LD))
+    rows, columns = powers_of_two(K_terms)  # so that what is zero but for rounding stays so
     scaled = (rows[:, None] * K * columns).astype(float)
     left, s, right = np.linalg.svd(scaled, full_matrices=True)
     rank = int((s > RANK * s[0]).sum()) if s[0] else 0
@@ -105,8 +110,9 @@ def solve(K, b, K_terms, terms) -> Solved:
         last = size
     spread = K_terms @ np.abs(x) + terms
     bound = wide_columns * (np.abs(inverse) @ (wide_rows * spread).astype(float))
-    misfit = np.abs(wide_rows * (b - K @ x)).max(initial=LD(0))
-    contradiction = float(misfit / max(np.abs(wide_rows * spread).max(initial=LD(0)), TINY))
+    # Row by row, but not of rows in which there is nothing but rounding.
+    least = NOTHING * (wide_rows * spread).max() / wide_rows
+    contradiction = float((np.abs(b - K @ x) / np.maximum(np.maximum(spread, least), TINY)).max(initial=LD(0)))
     condition = float(s[0] / s[rank - 1]) if rank else 1.0
     # What rounding of the terms that entries are summed from does, whatever the scales (Bauer, Skeel).
     amplified = np.abs(inverse) @ (rows[:, None] * K_terms * columns).astype(float)
@@ -203,6 +209,9 @@ class Oracle:
             outside = np.concatenate([body.R @ given[:3], body.R @ given[3:]])
             constant = constant - outside
             terms = terms + np.abs(outside)
+        # Whoever eliminates wrenches as vectors of six mixes their parts: sizes are of the whole, in its own units.
+        force = max(terms[:3].max() / self.length, terms[3:].max())
+        terms = force * array([self.length] * 3 + [1] * 3)
         return linear, constant, terms, np.concatenate([moment_terms, force_terms])
 
     # ---- problems
@@ -223,8 +232,7 @@ class Oracle:
                 self.gamma_terms + self.J_terms @ np.abs(a),
             ]
         )
-        kept = np.abs(K).max(axis=1, initial=LD(0)) > 0  # closure of what is all known has no unknowns
-        return Answered(self, solve(K[kept], b[kept], K_terms[kept], terms[kept]), a, tau, ua, ut)
+        return Answered(self, solve(K, b, K_terms, terms), a, tau, ua, ut)
 
     def respond(self, entries) -> tuple[Answer, float]:
         """Accelerations for unit torques at the entries, under closure: (nv, inputs), and the condition."""
@@ -269,7 +277,10 @@ class Answered:
             return self._linear(L, np.zeros(nv, dtype=LD), np.zeros(nv, dtype=LD))
         kind, owner = name[0], name[2:-1]
         if kind == "F":
-            return self._linear(*self._wrenches[owner])
+            L, constant, terms = self._wrenches[owner]
+            answer = self._linear(L, constant, terms + self._usual_wrench)
+            answer.usual = self._usual_wrench
+            return answer
         return self._motion(kind, owner)
 
     def _linear(self, L, constant, terms) -> Answer:
@@ -293,6 +304,15 @@ class Answered:
         constant = np.concatenate([R.T @ body.alpha, R.T @ (body.beta - oracle.gravity) - cross(R.T @ body.w, u)])
         linear = body.beta_terms + norm(oracle.gravity) + norm(body.w) * norm(u)
         return self._linear(L, constant, np.concatenate([np.full(3, body.alpha_terms), np.full(3, linear)]))
+
+    @cached_property
+    def _usual_wrench(self) -> np.ndarray:
+        """The largest terms of any link's balance: what a wrench that should be zero is compared with."""
+        oracle, length = self.oracle, self.oracle.length
+        forces = [terms[3] for _, _, terms in oracle.pushes.values()]
+        tau = self.all[oracle.nv : 2 * oracle.nv]
+        force = max([*forces, np.abs(tau * oracle.units).max(initial=LD(0)) / length])
+        return force * array([length, length, length, 1, 1, 1])
 
     @cached_property
     def _wrenches(self):

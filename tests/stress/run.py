@@ -19,7 +19,7 @@ from tests.stress.trial import make_trial, run_trial
 from tests.stress.verdicts import CLASSES, FAILURES, Verdict
 
 LONGEST_TASK = 900  # seconds until a process that says nothing is ended
-SHRUNK_OF_A_KIND = 2  # failures of one kind and problem that are shrunk
+SHRUNK_OF_A_KIND = 1  # failures of one kind and problem that are shrunk
 
 
 @dataclass(frozen=True)

@@ -44,12 +44,13 @@ def shrink(recipe: Recipe, failure: Verdict, seconds: float = 60.0) -> tuple[Rec
 
 
 def fails_alike(recipe: Recipe, question: Question, failure: Verdict) -> Verdict | None:
-    """The verdict that resembles the failure, if there is one."""
+    """The verdict that resembles the failure, if there is one: an error is to stay within some decades."""
+    least, most = min(1e-2 * failure.error, 1e-3), max(1e2 * failure.error, 1.0)
     try:
         verdicts = judge(recipe, question)
     except Exception:  # what is no mechanism any more is no failure
         return None
-    return next((v for v in verdicts if v.signature == failure.signature), None)
+    return next((v for v in verdicts if v.signature == failure.signature and least <= v.error <= most), None)
 
 
 def _at_one_state(recipe: Recipe, failure: Verdict) -> Recipe:

@@ -39,6 +39,7 @@ from tests.stress.recipe import Recipe, mechanism_of, states_of
 
 TOLERANCE = 1e-8
 ROUNDING = 1e-13  # some hundred roundings of every term, carried through the inverse
+SMALL = 1e-4  # of usual results, below which a result counts as zero
 WORST_CONDITION = 1e8
 PATIENCE = 60  # seconds
 FAILURES = ("wrong", "refused", "foreign")
@@ -187,6 +188,8 @@ def compare(mechanism, case: Case, question: Question, found: dict, index: int) 
         error = np.abs((np.asarray(value, dtype=LD) - answer.value) / units).max(initial=LD(0))
         size = np.abs(answer.value / units).max(initial=LD(0))
         bound = np.abs(answer.bound / units).max(initial=LD(0))
+        if answer.usual is not None:
+            size = max(size, SMALL * np.abs(answer.usual / units).max())
         share = float(error / size) if size else (np.inf if error else 0.0)
         if error > TOLERANCE * size + ROUNDING * bound:
             if verdict.kind == "right" or share > verdict.error:
