@@ -27,7 +27,7 @@ from factorgraph_dyn.spatial import Floats
 if TYPE_CHECKING:
     from factorgraph_dyn.model.mechanism import Mechanism
 
-HOME_TRIES = 10  # starts from which a home is sought where the neutral configuration leads to none
+HOME_TRIES = 40  # starts from which a home is sought where the neutral configuration leads to none
 RANDOM_TRIES = 20
 RANDOM_REACH = 1.0  # from home, rad or the mechanism's size
 REACH_SHRINKS = 0.85  # with every try
