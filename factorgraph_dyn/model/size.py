@@ -20,7 +20,7 @@ from factorgraph_dyn.spatial import Floats
 if TYPE_CHECKING:
     from factorgraph_dyn.model.mechanism import Mechanism
 
-CRUMB = 1e-3  # of the size of its bodies: distances between joints below it are no measure of a mechanism
+CRUMB = 1e-9  # of the size of its bodies: distances between joints below it are rounding, and no measure
 
 
 @lru_cache(maxsize=256)
@@ -33,7 +33,7 @@ def _size(mechanism: Mechanism) -> float:
     pitches = (abs(part.pitch) for part in (*mechanism.joints, *mechanism.loops))
     between_joints = max([*_extents(mechanism), *pitches]) or max(_racks(mechanism), default=0.0)
     of_bodies = max(lengths(mechanism), default=0.0)
-    return max(between_joints, CRUMB * of_bodies) or 1.0
+    return (between_joints if between_joints > CRUMB * of_bodies else of_bodies) or 1.0
 
 
 def _extents(mechanism: Mechanism) -> Iterable[float]:
