@@ -1,9 +1,9 @@
 """How large a mechanism is, and the mechanism measured in it: closing and random states work there.
 
 Takes a mechanism; gives the farthest that two joints on one link are apart, and the same mechanism described with
-that length as 1. Masses play no part, so that a link without a body cannot make it large. The size is not rounded to
-a power of two, as the units of the dynamics are: where slides and turns are weighed against each other, a mechanism
-described in millimetres must be weighed as the same one in metres.
+that length as 1. Bodies count only where joints give no length, so that a placeholder's inertia cannot make it large.
+The size is not rounded to a power of two, as the units of the dynamics are: where slides and turns are weighed against
+each other, a mechanism described in millimetres must be weighed as the same one in metres.
 """
 
 from __future__ import annotations
