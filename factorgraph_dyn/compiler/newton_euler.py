@@ -266,8 +266,8 @@ class ManyStates:
         slices = self.mechanism.v_slices
         return [(a[..., slices[c.joint]], c.ratio * a[..., slices[c.source]]) for c in self.mechanism.couplings]
 
-    def loop_loads(self, forces: Floats, sizes: Floats) -> tuple[Loads, dict[str, Floats]]:
-        """The wrenches on links, and of loops by name, of forces along all that is constrained."""
+    def loop_loads(self, forces: Floats, sizes: Floats) -> tuple[Loads, dict[str, tuple[Floats, Floats]]]:
+        """The loads on links, and the wrenches of loops with their sizes, of forces along what closure demands."""
         loads, wrenches, first = Loads(), {}, 0
         for loop in self.loops.values():
             C = self.directions[loop.name]
@@ -275,10 +275,9 @@ class ManyStates:
             first = part.stop
             F = forces[..., part] @ _transposed(C)
             F_size = sizes[..., part] @ _transposed(_column_norms(C))
-            wrenches[loop.name] = F
+            wrenches[loop.name] = F, F_size
             loads.add(loop.child, F, F_size)
-            back = _carried(F_size[..., ::-1], loop.lever[:, None])[..., ::-1]
-            loads.add(loop.parent, -F @ loop.Ad, back)
+            loads.add(loop.parent, -F @ loop.Ad, _carried(F_size[..., ::-1], loop.lever[:, None])[..., ::-1])
         return loads, wrenches
 
 
