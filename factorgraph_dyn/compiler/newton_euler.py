@@ -368,8 +368,10 @@ def _dual_sizes(V: Floats, F: Floats) -> Floats:
 
 
 def _cross(a: Floats, b: Floats) -> Floats:
-    (x, y, z), (u, v, w) = np.moveaxis(a, -1, 0), np.moveaxis(b, -1, 0)
-    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-1)
+    product = np.empty(np.broadcast_shapes(a.shape, b.shape))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        product[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
+    return product
 
 
 def _norms(vectors: Floats) -> Floats:
@@ -392,4 +394,6 @@ def _block_norms(G: Floats) -> Floats:
 
 def _carried(size: Floats, lever: Floats) -> Floats:
     """Sizes of a twist's parts after a shift: turning shifts what lies off the axis."""
-    return np.stack([size[..., 0], size[..., 1] + lever * size[..., 0]], axis=-1)
+    carried = np.array(size)
+    carried[..., 1] += lever * size[..., 0]
+    return carried

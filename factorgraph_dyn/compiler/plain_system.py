@@ -83,8 +83,11 @@ class System:
         top = np.concatenate([self.rows[:, :, u], np.zeros((*self.rows.shape[:2], w.sum()))], axis=-1)
         low = np.concatenate([(self.free @ self.M)[:, :, u], -self.free[:, :, w]], axis=-1)
         self.B = np.nan_to_num(np.concatenate([top, low], axis=1))
-        self.inverse, condition = _inverted(self.B)
-        self.condition = condition * self.spread
+        if u.any() or self.rows.size:
+            self.inverse, condition = _inverted(self.B)
+            self.condition = condition * self.spread
+        else:  # torques of a tree: the system is a part of the identity
+            self.inverse, self.condition = _transposed(self.B), self.spread
 
     def closing(self, missed: Floats) -> Floats:
         """The least change of accelerations that makes closure miss by so much, shape (states, columns, nv)."""
