@@ -104,20 +104,18 @@ class System:
         a, tau, D = np.array(a), np.array(tau), self.D[:, None]
         for _ in range(times):
             asked = response(a)
-            step = _times(self.inverse, self._stacked(self.read, self.free, -asked.missed, tau - asked.tau))
+            residual = [_times(self.read, -asked.missed), _times(self.free, D * (tau - asked.tau))]
+            step = _times(self.inverse, np.concatenate(residual, axis=-1))
             da, dtau = self._unpacked(step, np.zeros(a.shape), np.zeros(a.shape))
             a, tau = a + da, tau + dtau
         x = np.concatenate([(a / D)[..., self.unknown_a], (tau * D)[..., self.unknown_tau]], axis=-1)
-        reach = np.abs(self.inverse)
-        size = self._stacked(np.abs(self.read), np.abs(self.free), asked.missed_size, asked.tau_size + np.abs(tau))
-        blur, made = _times(reach, size), _times(reach, np.abs(_times(self.B, x)))
+        size = np.concatenate(
+            [_spread(self.read, asked.missed_size), _spread(self.free, D * np.hypot(asked.tau_size, tau))], axis=-1
+        )
+        blur, made = _spread(self.inverse, size), _times(np.abs(self.inverse), np.abs(_times(self.B, x)))
         scale = np.maximum.reduce([made, np.abs(x), CANCELLED * blur, np.full(x.shape, TINY)])
         scales = self._unpacked(scale, *(np.maximum(np.abs(given), TINY) for given in (a, tau)))
         return Found(a, tau, *scales, self._unpacked(blur, np.zeros(a.shape), np.zeros(a.shape))[0])
-
-    def _stacked(self, read: Floats, free: Floats, closure: Floats, balance: Floats) -> Floats:
-        """Both parts of a right-hand side, scaled like the system."""
-        return np.concatenate([_times(read, closure), _times(free, self.D[:, None] * balance)], axis=-1)
 
     def _unpacked(self, x: Floats, a: Floats, tau: Floats) -> tuple[Floats, Floats]:
         """The arrays with unknowns put in their places."""
@@ -129,7 +127,7 @@ class System:
     def constraint_forces(self, left: Floats, size: Floats) -> tuple[Floats, Floats]:
         """Forces of closure that leave nothing of a balance, J^T forces = left, and their sizes."""
         D, turn = self.D[:, None], _transposed(self.read) @ self.rows
-        return _times(turn, left * D), _times(np.abs(turn), size * D)
+        return _times(turn, left * D), _spread(turn, size * D)
 
 
 def _transposed(matrices: Floats) -> Floats:
@@ -139,6 +137,12 @@ def _transposed(matrices: Floats) -> Floats:
 def _times(matrices: Floats, values: Floats) -> Floats:
     """Matrices times columns, shape (states, columns, entries)."""
     return values @ _transposed(matrices)
+
+
+def _spread(matrices: Floats, sizes: Floats) -> Floats:
+    """What matrices do to errors of so much that have nothing to do with each other."""
+    spread: Floats = np.sqrt(_times(np.square(matrices), np.square(sizes)))
+    return spread
 
 
 def _joint_scales(mechanism: Mechanism, M: Floats) -> Floats:

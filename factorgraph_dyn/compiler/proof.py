@@ -5,7 +5,7 @@ that shares nothing with the way the kernel was made (`newton_euler`). What the 
 over to an error of the answers themselves (`plain_system`), B dx = residual, and every entry's error is measured by
 
     |B^-1| |B x|              what the answer is made of, or, where that is larger, by
-    |B^-1| size / 1000        what rounding of the equations' terms can do to it
+    |B^-1| size / 1000        what rounding of the equations' terms can do to it (squares added, as chance does)
 
 A kernel as good as rounding allows has some 1e-15 to 1e-12; `ALLOWED` is the largest error that is given away. States
 whose equations are near singular are not asked. The work runs once a kernel: milliseconds for an arm.
