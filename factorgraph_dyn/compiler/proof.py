@@ -28,7 +28,7 @@ from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
 
 ALLOWED = 1e-9  # largest relative error of a kernel that is given away
-GOOD = 1e-11  # error above which a more careful route is tried
+GOOD = 1e-10  # error above which a more careful route, whose kernel is slower, is tried
 REGULAR = 1e8  # condition up to which an ordinary state has to be answered
 SILENT = 0.25  # share of the special states that may go unanswered
 _REFINEMENTS = 3  # of what a kernel does not say; each gains as many digits as the condition leaves
