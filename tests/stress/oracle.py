@@ -16,13 +16,13 @@ the null space, and what rounding of the equations can change of it is bounded b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from tests.stress.constraints import RANK, TINY, constraint_rows
-from tests.stress.kinematics import LD, SIZES, TURNS, array, bodies, cross, hat, norm, outward, slices
+from tests.stress.kinematics import LD, TURNS, array, bodies, cross, hat, norm, outward, slices
 
 NOTHING = 1e-12  # of the largest terms, in scaled rows
 UNIQUE = 1e-7  # share of the null space that a result may have and still be unique, of scaled unknowns
@@ -248,8 +248,6 @@ class Oracle:
 
     def tree(self) -> Oracle:
         """The same without loops and couplings."""
-        from dataclasses import replace
-
         return Oracle(replace(self.mechanism, loops=(), couplings=()), self.q, self.v, self.wrenches)
 
 
@@ -385,6 +383,3 @@ def freedom_units(mechanism) -> np.ndarray:
     length = own_length(mechanism)
     turns = [turn for joint in mechanism.joints for turn in TURNS[joint.kind]]
     return array([LD(1) if turn else length for turn in turns])
-
-
-__all__ = ["SIZES", "Answer", "Answered", "Oracle", "freedom_units", "own_length", "solve"]
