@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from factorgraph_dyn.compiler.program import Guard
-from factorgraph_dyn.compiler.samples import SampledTape
+from factorgraph_dyn.compiler.samples import UNIT_ROUNDOFF, SampledTape
 from factorgraph_dyn.compiler.tape import ONE, ZERO, Samples, Tape
 from factorgraph_dyn.errors import CompileError
 
@@ -45,7 +45,7 @@ _VANISHING = 1e-3  # a pivot that falls below this quality in some sampled state
 _NOTHING = 1e-6  # part of a row's usual scale that is taken for rounding
 _DIVISION = 10  # operations that a division weighs
 _GUARD = 1e-9  # a pivot below this part of its usual size is not to be trusted
-_CONSISTENT = 1e-6  # a condition on the inputs may miss by this part of its usual size
+_CONSISTENT = 1e-6  # a condition on the inputs may miss by this part of its terms
 
 Row = dict[int, int]
 """Reference of the entry in each column that the row holds."""
@@ -101,6 +101,7 @@ class Elimination:
         *,
         magnitudes: Mapping[int, float] | None = None,
         noisy: bool = False,
+        given: int | None = None,
     ) -> None:
         """Start an elimination.
 
@@ -112,11 +113,14 @@ class Elimination:
             magnitudes: How large the unknowns are beside each other, by column.
             noisy: Whether equations may repeat each other up to rounding, as those of loops do; what is left of
                 a repeated one is then looked for after every step.
+            given: One over the squared size of the given values that the equations may contradict; without it
+                there are none, and what is left of the equations follows from the state.
         """
         self.tape = tape
         self.samples = samples
         self.special = samples.special
         self.noisy = noisy
+        self.given = given
         self.unknowns = unknowns
         self.position = {column: k for k, unknown in enumerate(unknowns) for column in unknown.columns}
         self.unknown_columns = {column for unknown in unknowns for column in unknown.columns}
@@ -360,20 +364,21 @@ class Elimination:
             if not row:
                 self.result.redundant += 1
             elif set(row) == {UNIT}:
-                size = float(np.median(np.abs(self.samples.values(row[UNIT])[self.special :])))
-                self.result.guards.append(
-                    Guard(
-                        abs(row[UNIT]),
-                        _CONSISTENT * size,
-                        "misfit of an equation in given values only, which they contradict,",
-                        small=True,
-                    )
-                )
+                if self.given is not None:
+                    self.result.guards.append(self._condition(row[UNIT], self.given))
             else:
                 raise CompileError(
                     "The equations tie together quantities that were to be given freely; give fewer "
                     "accelerations or leave out what the loops or couplings determine."
                 )
+
+    def _condition(self, misfit: int, given: int) -> Guard:
+        """Watch what is left of an equation in given values only, beside the terms it was made of."""
+        square = self.tape.mul(self.tape.mul(misfit, misfit), given)
+        terms = self.samples.variance(misfit) / UNIT_ROUNDOFF**2 * self.samples.values(given)
+        usual = float(np.median(terms[self.special :]))
+        label = "square of the misfit of an equation in given values only, which they contradict,"
+        return Guard(abs(square), _CONSISTENT**2 * usual, label, small=True)
 
     # Backward
 

@@ -52,6 +52,7 @@ class KernelPlan:
         operations: What one state costs.
         inputs, outputs: Shapes of arguments and results, without batch axes.
         redundant: Equations that repeat others.
+        accuracy: Largest relative error when the kernel was proved.
         retrace: Gives the program again, for those who want to look at it.
         remake: Function and arguments that give the kernel again, for pickling.
     """
@@ -63,6 +64,7 @@ class KernelPlan:
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     redundant: int
+    accuracy: float
     retrace: Callable[[], Program]
     remake: tuple[Callable[..., Kernel], tuple[Any, ...]]
 
@@ -141,6 +143,11 @@ class Kernel:
     def redundant_equations(self) -> int:
         """Equations that turned out to repeat others, as in overconstrained loops."""
         return self._plan.redundant
+
+    @property
+    def accuracy(self) -> float:
+        """Its largest relative error when it was compiled, over trial states, in the mechanism's own equations."""
+        return self._plan.accuracy
 
     def __repr__(self) -> str:
         results = ", ".join(self.outputs)

@@ -6,7 +6,8 @@ feels the bodies it carries: their mass m and the radius l at which they lie, we
     A[link]  1, l        F[joint]  m l^2, m l        a[joint]  1 or l        tau[joint]  m l^2 or m l (and armature)
 
 so that along a chain of any length, and for a light finger on a heavy arm, all entries of an equation are comparable
-once they are multiplied by their variables' sizes.
+once they are multiplied by their variables' sizes. Around a loop, and through a coupling, joints feel each other's
+armatures as well.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from factorgraph_dyn.equations import LinearGraph, Variable
 from factorgraph_dyn.model import Joint, Loop, Mechanism
+from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
 
@@ -108,7 +110,26 @@ def carried(mechanism: Mechanism) -> dict[str, Carried]:
         shift = float(np.linalg.norm(np.asarray(joint.placement)[:3, 3]))
         mass = moments[joint.child][0]
         moments[joint.parent] += (mass, first + shift * mass, second + 2 * shift * first + shift**2 * mass)
+    for group in loop_groups(mechanism):
+        _share(mechanism, group, found)
     return found
+
+
+def _share(mechanism: Mechanism, group: Group, found: dict[str, Carried]) -> None:
+    """Let all joints of a group carry the largest armature among them."""
+    joints = set(group.joints)
+    for loop in (mechanism.loops[k] for k in group.members if k < len(mechanism.loops)):
+        for way in loop_paths(mechanism, loop):
+            joints.update(way)
+    armature = max(_armature(joint, found[joint.name]) for joint in joints)
+    for joint in joints:
+        here = found[joint.name]
+        found[joint.name] = Carried(max(here.mass, armature / here.radius**2), here.radius)
+
+
+def _armature(joint: Joint, here: Carried) -> float:
+    """A joint's largest armature, kg m^2."""
+    return float((joint.armature * (here.radius / _freedoms(joint, here)) ** 2).max(initial=0.0))
 
 
 def _moments(mass: float, G: Floats) -> Floats:

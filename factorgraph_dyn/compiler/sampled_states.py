@@ -18,6 +18,7 @@ import numpy as np
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.closed_states import far_closed_state, random_closed_state
 from factorgraph_dyn.model.closure import closure_error
+from factorgraph_dyn.model.size import measured
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
 
@@ -36,6 +37,7 @@ class States:
             loops does so up to rounding.
     """
 
+    mechanism: Mechanism
     q: Floats
     v: Floats
     q_error: Floats
@@ -43,6 +45,16 @@ class States:
 
     def __len__(self) -> int:
         return len(self.q)
+
+    def of(self, argument: str, size: int) -> tuple[Floats, Floats]:
+        """Values of an argument of a kernel and their errors, shape (size, states); what is no state is drawn."""
+        if argument in ("q", "v"):
+            return (self.q.T, self.q_error.T) if argument == "q" else (self.v.T, self.v_error.T)
+        own = natural(self.mechanism)
+        unit = {"a": own.v, "tau": own.tau}.get(argument, own.wrench)
+        seed = int.from_bytes(argument.encode(), "little") % 2**32
+        drawn = np.random.default_rng(seed).normal(size=(size, len(self)))
+        return drawn * unit[:, None], np.zeros((size, len(self)))
 
 
 @lru_cache(maxsize=16)  # closed states are solved for one by one
@@ -61,12 +73,12 @@ def sampled_states(mechanism: Mechanism) -> States:
 
 def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:
     if not mechanism.is_closed_kind:
-        return States(q, v, np.zeros_like(q), np.zeros_like(v))
-    own = natural(mechanism)
+        return States(mechanism, q, v, np.zeros_like(q), np.zeros_like(v))
+    own = measured(mechanism)
     open_by = [closure_error(own.mechanism, x) for x in q / own.q]
     slip_by = [closure_error(own.mechanism, x, u) for x, u in zip(q / own.q, v / own.v, strict=True)]
     position, speed = (np.maximum(errors, _ROUNDING)[:, None] for errors in (open_by, slip_by))
-    return States(q, v, position * own.q, speed * own.v)
+    return States(mechanism, q, v, position * own.q, speed * own.v)
 
 
 def _quarter_turned(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:

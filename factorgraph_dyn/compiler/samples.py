@@ -28,7 +28,7 @@ from factorgraph_dyn.errors import CompileError
 _SUSPICIOUS = 1e-8  # part of its terms below which a sum may be rounding
 _ERRORS = 30.0  # standard deviations that rounding may reach
 _MERGE_TOLERANCE = 1e-6
-_UNIT = 2.0**-53
+UNIT_ROUNDOFF = 2.0**-53
 _FUNCTIONS: dict[int, Callable[[Any], Any]] = {
     t.RECIPROCAL: np.reciprocal,
     t.SIN: np.sin,
@@ -102,7 +102,7 @@ class SampledTape:
     def _variance(self, node: int) -> Samples:
         tape, values, known = self.tape, self._values, self._variances
         operation, a, b = tape.operation[node], tape.left[node], tape.right[node]
-        rounded = (_UNIT * values[node]) ** 2
+        rounded = (UNIT_ROUNDOFF * values[node]) ** 2
         if operation == t.MUL:
             return values[a] ** 2 * known[b] + values[b] ** 2 * known[a] + rounded
         if operation in (t.ADD, t.SUB):
@@ -115,7 +115,7 @@ class SampledTape:
             return known[a] * values[node] ** 4 + rounded
         if operation == t.SIGN:
             return np.zeros(tape.sample_count)
-        return known[a] + _UNIT**2
+        return known[a] + UNIT_ROUNDOFF**2
 
     def _extend(self, node: int) -> None:
         tape, values = self.tape, self._values
@@ -162,7 +162,7 @@ class SampledTape:
                 error = self.values(a) ** 2 * self.variance(b) + self.values(b) ** 2 * self.variance(a)
             elif operation == t.RECIPROCAL:
                 error = self.variance(a) * value**4
-            error = error + self.variance(found) + (_UNIT * value) ** 2
+            error = error + self.variance(found) + (UNIT_ROUNDOFF * value) ** 2
             wrong = (value - self.values(found)) ** 2 > _ERRORS**2 * error
         if wrong.mean() > 0.5:
             raise CompileError(

@@ -50,9 +50,10 @@ from factorgraph_dyn.compiler.problem_graph import problem_graph
 from factorgraph_dyn.compiler.problem_graph import without as _without
 from factorgraph_dyn.compiler.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.regroup import regrouped
+from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.samples import SampledTape
-from factorgraph_dyn.compiler.split import extended, split
+from factorgraph_dyn.compiler.split import Split, extended, split
 from factorgraph_dyn.compiler.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape import ZERO, Tape
 from factorgraph_dyn.equations import (
@@ -67,10 +68,12 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 from factorgraph_dyn.spatial import Floats, cross
 
 _ROUNDING = 1e-15  # of the largest of the constants that belong together
+_NOTHING = 1e-60  # squared, of given values that are all zero
 
 
 @dataclass(frozen=True)
@@ -91,41 +94,41 @@ class Traced:
     redundant: int
 
 
-def trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike) -> Traced:
-    """The program of a problem, eliminated in an ordering.
+def trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route = CHEAP) -> Traced:
+    """The program of a problem, eliminated in an ordering; the route says how it is described.
 
     Raises:
         CompileError: The ordering has no safe pivots, or an output is not determined.
         OrderingError: The ordering does not fit the problem.
     """
-    return Tracer(mechanism, problem).run(ordering)
+    return Tracer(mechanism, problem, route).run(ordering)
 
 
 class Tracer:
     """The equations of a problem on a tape, and their elimination."""
 
-    def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
+    def __init__(self, mechanism: Mechanism, problem: Problem, route: Route = CHEAP) -> None:
         self.problem = problem
         self.given = mechanism.tree if problem.tree_only else mechanism
         plain = tidied(self.given)
-        in_joint_space = set(problem.outputs) <= {"a", "tau"} and not problem.pushed
+        in_joint_space = route.reframe and set(problem.outputs) <= {"a", "tau"} and not problem.pushed
         frames = reframed(plain) if in_joint_space else Reframed(plain, np.zeros(plain.nq))
         # Responses to torques carry a column a torque through every step: for mere shifts they are too many.
-        parts = split(frames.mechanism, shifts=problem.kept != "tau")
+        whole = Split(frames.mechanism, ())
+        parts = split(frames.mechanism, shifts=problem.kept != "tau") if route.split else whole
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
         self.magnitudes = Magnitudes(parts.mechanism)
-        if not any(name.startswith("F[") for name in problem.outputs):
+        if route.regroup and not any(name.startswith("F[") for name in problem.outputs):
             self.mechanism = regrouped(self.mechanism)
-        states = sampled_states(mechanism)
-        self.tape = Tape(samples=len(states))
+        states = sampled_states(self.given)
+        self.tape = Tape(seed=route.seed, samples=len(states))
         _know_constants(self.tape, self.mechanism)
         self.samples = SampledTape(self.tape, SPECIAL)
         self.values: dict[str, SymbolArray] = {}
         self.input_refs: list[int] = []
         for name in problem.arguments:
             size = {"q": mechanism.nq, "v": mechanism.nv, "a": mechanism.nv, "tau": mechanism.nv}.get(name, 6)
-            drawn = states.q.T if name == "q" else states.v.T if name == "v" else [None] * size
-            errors = states.q_error.T if name == "q" else states.v_error.T if name == "v" else np.zeros(size)
+            drawn, errors = states.of(name, size)
             refs = [self.tape.input(f"{name}[{k}]", drawn[k], errors=errors[k]) for k in range(size)]
             self.input_refs += refs
             self.values[name] = symbols(self.tape, refs)
@@ -153,7 +156,17 @@ class Tracer:
     ) -> Elimination:
         """The elimination of the unknowns in their order."""
         rows, noisy = self.rows_of(graph, columns), bool(self.mechanism.loops)
-        return Elimination(self.tape, self.samples, rows, unknowns, magnitudes=self.magnitudes.of(graph), noisy=noisy)
+        given = self._per_square_given() if self.problem.known_a.any() and self.mechanism.is_closed_kind else None
+        sizes = self.magnitudes.of(graph)
+        return Elimination(self.tape, self.samples, rows, unknowns, magnitudes=sizes, noisy=noisy, given=given)
+
+    def _per_square_given(self) -> int:
+        """One over the squared size of all given values, in the mechanism's own units."""
+        own = natural(self.given)
+        a, tau, v = self.values["a"] / own.v, self.values["tau"] / own.tau, self.values["v"] / own.v
+        gravity = float(np.linalg.norm(np.asarray(self.given.gravity))) / own.length
+        size = np.sum(a * a) + np.sum(tau * tau) + np.sum(v * v) ** 2 + gravity**2
+        return int(references(self.tape, np.array([1.0 / (size + _NOTHING)]))[0])
 
     def equations(self) -> tuple[State, LinearGraph]:
         """The state and the graph, both of symbols."""

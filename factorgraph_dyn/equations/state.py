@@ -107,7 +107,8 @@ def _loop_joint(loop: Loop, poses: dict[str, Array], twists: dict[str, Array]) -
     T_child_parent = spatial.inverse_pose(poses[loop.successor]) @ poses[loop.predecessor]
     Ad_child_parent = spatial.adjoint(T_child_parent)
     V_relative = twists[loop.successor] - Ad_child_parent @ twists[loop.predecessor]
-    v = _left_inverse(S) @ V_relative
+    # Read where the joint is: seen from far away, its turns look like slides.
+    v = _left_inverse(S_child) @ spatial.inverse_adjoint(loop.successor_placement) @ V_relative
     rate = loop.type.subspace_rate(S_child, v)
     S_rate_v = None if rate is None else Ad_link_child @ rate
     return JointState(loop.name, loop.predecessor, loop.successor, Ad_child_parent, S, v, S_rate_v)

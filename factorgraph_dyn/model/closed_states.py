@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from factorgraph_dyn.model.closing import Place, cannot_close, descend
+from factorgraph_dyn.model.closing import Place, cannot_close, descend, starts_for
 from factorgraph_dyn.model.closure import nearest_velocity
 from factorgraph_dyn.model.limits import Limits, limits_of
 from factorgraph_dyn.model.loop_groups import loop_groups, rank_tolerance
@@ -181,7 +181,7 @@ def _group_home(mechanism: Mechanism, place: Place, starts: list[Floats]) -> tup
     limits = limits_of(place.mechanism)
     tried: list[Place] = []
     for bounds in (limits, None) if limits.bound(place.group.entries) else (None,):
-        for start in starts:
+        for start in starts[: 1 + starts_for(place.group)]:
             within = start if bounds is None else bounds.clipped(start)
             tried.append(descend(_with_coordinates(place, within), limits=bounds))
             if is_closed(tried[-1]):

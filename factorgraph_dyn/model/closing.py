@@ -37,6 +37,7 @@ KEPT = 0.05  # share of the promised fall of the error that a step must keep
 BISECTIONS = 30  # that find the damping
 HALVINGS = 8  # of the radius where a step does not lower the error
 NUDGES = 0.1, 0.3, 1.0  # how far beside a place from which no step leads on, such as a stretched arm, to start anew
+WORK = 60  # constraints that are closed anew, all starts together, before a group counts as one that cannot close
 TELLING = 1e-2  # tolerances up to this are proposed to the user: more is not a closed mechanism
 
 
@@ -98,12 +99,17 @@ def _settled(place: Place, free: npt.NDArray[np.bool_], allowed: float) -> Place
     best = descend(place, free)
     rng = np.random.default_rng(0)
     moves = free[place.group.entries]
-    for nudge in NUDGES if moves.any() else ():
+    for nudge in NUDGES[: starts_for(place.group)] if moves.any() else ():
         if best.opening <= allowed:
             break
         beside = best.moved(np.where(moves, nudge * rng.uniform(-1.0, 1.0, len(moves)), 0.0))
         best = min(best, descend(beside, free), key=lambda place: place.size)
     return best
+
+
+def starts_for(group: Group) -> int:
+    """How many new starts a group is worth: large ones get fewer, so that the truth takes no longer."""
+    return max(1, WORK // len(group.members))
 
 
 def descend(

@@ -139,18 +139,18 @@ def closure_error(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> f
 
 def relative_error(mechanism: Mechanism, q: Floats) -> float:
     """The largest closure error of a configuration: rad, and lengths in parts of the mechanism's size."""
-    own = measured(mechanism)
-    return max((max(c.gap) for c in constraints(own.mechanism, q / own.q)), default=0.0)
+    return max((max(c.gap) for c in _in_own_size(mechanism, q)), default=0.0)
 
 
 def openness(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> float:
     """How far a state is from closed, in parts of what the mechanism allows: at most 1 is closed."""
-    parts = [relative_error(mechanism, q) / mechanism.closure_tolerance]
+    found = _in_own_size(mechanism, q)
+    parts = [max(c.gap) / mechanism.closure_tolerance for c in found]
     if v is not None:
-        own = measured(mechanism)
-        allowed = _allowed_rate(mechanism, v / own.v)
-        parts += [max(c.rate(v / own.v)) / allowed for c in constraints(own.mechanism, q / own.q)]
-    return max(parts)
+        v_own = v / measured(mechanism).v
+        allowed = _allowed_rate(mechanism, v_own)
+        parts += [max(c.rate(v_own)) / allowed for c in found]
+    return max(parts, default=0.0)
 
 
 def is_closed(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> bool:
@@ -162,7 +162,7 @@ def check_closed(mechanism: Mechanism, q: Floats, v: Floats) -> None:
     """Raise a ClosureError naming the loop or coupling that a state violates, and by how much."""
     own = measured(mechanism)
     allowed, allowed_rate = mechanism.closure_tolerance, _allowed_rate(mechanism, v / own.v)
-    for constraint in constraints(own.mechanism, q / own.q):
+    for constraint in _in_own_size(mechanism, q):
         if max(gap := constraint.gap) > allowed:
             raise ClosureError(
                 f"q is off the closure of {constraint.name!r} by {gap.text(own.length, allowed)}. "
@@ -177,6 +177,12 @@ def check_closed(mechanism: Mechanism, q: Floats, v: Floats) -> None:
                 constraint=constraint.name,
                 distance=max(rate.angle, rate.distance * own.length),
             )
+
+
+def _in_own_size(mechanism: Mechanism, q: Floats) -> list[Constraint]:
+    """All constraints at a configuration, with the mechanism's size as the unit of length."""
+    own = measured(mechanism)
+    return constraints(own.mechanism, q / own.q)
 
 
 def _allowed_rate(mechanism: Mechanism, v: Floats) -> float:
@@ -224,7 +230,7 @@ def group_jacobian(found: Sequence[Constraint], group: Group) -> Floats:
 def nearest_velocity(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
     """The velocity nearest to v that keeps everything closed, shape (nv,)."""
     own = measured(mechanism)
-    found = constraints(own.mechanism, q / own.q)
+    found = _in_own_size(mechanism, q)
     opening, _ = least_norm(mechanism, found, [c.columns @ (v / own.v)[c.entries] for c in found])
     return np.asarray(v - opening * own.v)
 
@@ -235,7 +241,7 @@ def complete_velocity(mechanism: Mechanism, q: Floats, v: Floats, given: tuple[s
     for name in given:
         fixed[mechanism.v_slice(name)] = True
     own = measured(mechanism)
-    found = constraints(own.mechanism, q / own.q)
+    found = _in_own_size(mechanism, q)
     completed = np.where(fixed, v / own.v, 0.0)
     targets = [-c.columns @ completed[c.entries] for c in found]
     solution, rank = least_norm(mechanism, found, targets, ~fixed)

@@ -44,10 +44,7 @@ class Limits:
 
     def reflected(self, q: Floats) -> Floats:
         """q with every coordinate that is beyond a bound thrown back by it, as by a mirror."""
-        here = q[self.coordinates]
-        here = np.where(here < self.lower, 2 * self.lower - here, here)
-        here = np.where(here > self.upper, 2 * self.upper - here, here)
-        return self.clipped(self._with(q, here))
+        return self.clipped(self._with(q, reflected(q[self.coordinates], self.lower, self.upper)))
 
     def room(self, q: Floats) -> tuple[Floats, Floats]:
         """How far down and up each entry of v may go from q, shape (nv,) each."""
@@ -73,6 +70,12 @@ def limits_of(mechanism: Mechanism) -> Limits:
     entries = np.array([mechanism.v_slices[name].start for name, _ in found], dtype=int)
     lower, upper = np.array([limits for _, limits in found]).reshape(-1, 2).T
     return Limits(coordinates, entries, lower, upper, mechanism.nv)
+
+
+def reflected(values: Floats, lower: Floats | float, upper: Floats | float) -> Floats:
+    """The values, thrown back by the bound that they are beyond."""
+    values = np.where(values < lower, 2 * lower - values, values)
+    return np.where(values > upper, 2 * upper - values, values)
 
 
 def limited(joint: Joint) -> tuple[float, float] | None:

@@ -27,7 +27,7 @@ from factorgraph_dyn.checks import (
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, ModelError, check_name
 from factorgraph_dyn.model import closing, closure, inertia_checks
 from factorgraph_dyn.model.closed_states import random_closed_state
-from factorgraph_dyn.model.limits import limited
+from factorgraph_dyn.model.limits import limited, reflected
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
 from factorgraph_dyn.model.size import measured
 from factorgraph_dyn.model.topology import Topology, check_names, find_topology
@@ -282,7 +282,7 @@ class Mechanism:
         Loops that contradict each other, as those of rounded files do, are brought as near as they come.
 
         Args:
-            q: Where to start; the assembly mode nearest to it is kept, shape (nq,).
+            q: Where to start; the assembly mode nearest to it is kept where it can be closed, shape (nq,).
             hold: Names of joints that must not move.
             tolerance: How far they may stay open: rad, and lengths in parts of the mechanism's ``size``; its
                 ``closure_tolerance`` by default. Dynamics ask for the latter: see ``tolerate``.
@@ -413,7 +413,7 @@ def _random_coordinates(joint: Joint, rng: np.random.Generator, length: float) -
     lower, upper = limited(joint) or (-np.inf, np.inf)
     if np.isfinite(upper - lower):
         return np.array([rng.uniform(lower, upper)])
-    return np.clip(q, lower, upper)
+    return reflected(q, lower, upper)
 
 
 def _positive(value: object, what: str, error: type[FactorGraphDynError]) -> float:

@@ -14,26 +14,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from factorgraph_dyn.model.units import Natural, natural
+from factorgraph_dyn.model.units import Natural, lengths
 from factorgraph_dyn.spatial import Floats
 
 if TYPE_CHECKING:
     from factorgraph_dyn.model.mechanism import Mechanism
 
-CRUMB = 1e-3  # of the unit of the dynamics: placements below it are no measure of a mechanism
+CRUMB = 1e-3  # of the size of its bodies: distances between joints below it are no measure of a mechanism
 
 
 @lru_cache(maxsize=256)
 def measured(mechanism: Mechanism) -> Natural:
     """The mechanism in units of its size; masses stay as they are."""
-    return Natural(mechanism, _size(mechanism), 1.0)
+    size = _size(mechanism)
+    return Natural(mechanism, size, 1.0, extent=size, weight=1.0)
 
 
 def _size(mechanism: Mechanism) -> float:
-    length = max([*_extents(mechanism), *(abs(part.pitch) for part in (*mechanism.joints, *mechanism.loops))])
-    if not length:
-        length = max(_racks(mechanism), default=0.0)
-    return max(length, CRUMB * natural(mechanism).length)
+    pitches = (abs(part.pitch) for part in (*mechanism.joints, *mechanism.loops))
+    between_joints = max([*_extents(mechanism), *pitches]) or max(_racks(mechanism), default=0.0)
+    of_bodies = max(lengths(mechanism), default=0.0)
+    return max(between_joints, CRUMB * of_bodies) or 1.0
 
 
 def _extents(mechanism: Mechanism) -> Iterable[float]:

@@ -34,11 +34,15 @@ class Natural:
     Attributes:
         given: The mechanism as it was given.
         length, mass: The units, m and kg of the given description; powers of two.
+        extent, weight: The length and mass before they were rounded to powers of two, for what must not depend
+            on the units of the description.
     """
 
     given: Mechanism
     length: float
     mass: float
+    extent: float
+    weight: float
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -55,10 +59,15 @@ class Natural:
         """Units of velocities and accelerations, shape (nv,)."""
         return _stacked(_freedom_units(joint, self.length) for joint in self.given.joints)
 
+    @property
+    def work(self) -> float:
+        """The unit of a torque or force times the unit of its freedom."""
+        return self.mass * self.length**2
+
     @cached_property
     def tau(self) -> Floats:
         """Units of torques and forces, shape (nv,)."""
-        return self.mass * self.length**2 / self.v
+        return self.work / self.v
 
     @cached_property
     def motion(self) -> Floats:
@@ -68,14 +77,19 @@ class Natural:
     @cached_property
     def wrench(self) -> Floats:
         """Units of a wrench [moment; force], shape (6,)."""
-        return self.mass * self.length**2 / self.motion
+        return self.work / self.motion
+
+    def freedoms(self, part: Joint | Loop) -> Floats:
+        """Units of the freedoms of a joint or loop, shape (nv,)."""
+        return _freedom_units(part, self.length)
 
 
 @lru_cache(maxsize=256)
 def natural(mechanism: Mechanism) -> Natural:
     """The mechanism's own units."""
-    length = _power_of_two(max(_lengths(mechanism), default=0.0))
-    return Natural(mechanism, length, _power_of_two(max(_masses(mechanism, length), default=0.0)))
+    extent = max(lengths(mechanism), default=0.0) or 1.0
+    weight = max(_masses(mechanism, extent), default=0.0) or 1.0
+    return Natural(mechanism, _power_of_two(extent), _power_of_two(weight), extent, weight)
 
 
 def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
@@ -92,7 +106,7 @@ def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
     )
 
 
-def _lengths(mechanism: Mechanism) -> Iterable[float]:
+def lengths(mechanism: Mechanism) -> Iterable[float]:
     """The lengths that the equations hold: they do not see how far the base is from what it carries."""
     for link in mechanism.links:
         G = link.spatial_inertia
@@ -121,11 +135,9 @@ def _power_of_two(size: float) -> float:
     return float(np.exp2(np.round(np.log2(size)))) if size > 0 else 1.0
 
 
-def _freedom_units(joint: Joint, length: float) -> Floats:
+def _freedom_units(part: Joint | Loop, length: float) -> Floats:
     """The unit of each of a joint's freedoms: 1 for those that turn, the length for those that slide."""
-    if joint.constant_subspace is None:  # universal
-        return np.ones(joint.nv)
-    turns = joint.constant_subspace[:3].any(axis=0)
+    turns = part.type.subspace(part.axes, part.pitch, np.eye(4))[:3].any(axis=0)
     return np.where(turns, 1.0, length)
 
 

@@ -31,12 +31,14 @@ import numpy as np
 
 from factorgraph_dyn.equations import Known, State, Variable, dynamics_graph
 from factorgraph_dyn.errors import SingularSystemError
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Joint, Mechanism
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import aba
 from factorgraph_dyn.solve import singularity
 from factorgraph_dyn.solve.contacts import Inputs
 from factorgraph_dyn.solve.elimination import BayesNet, eliminate
+from factorgraph_dyn.solve.scaling import graph_units, scale_graph, variable_units
 from factorgraph_dyn.spatial import Floats
 
 SUSPICIOUS_INERTIA = 1e-7  # of the largest joint inertia; where one is smaller the tree is looked at closely
@@ -74,7 +76,7 @@ class ArticulatedBodies:
 
     Attributes:
         joints: Every joint, fixed ones included, from the base outward.
-        net: The Bayes net of forward dynamics without inputs, in the aba ordering.
+        net: The Bayes net of forward dynamics without inputs, in the aba ordering and units of the mechanism.
     """
 
     state: State
@@ -90,7 +92,7 @@ class ArticulatedBodies:
         for key, variable in enumerate(self.net.graph.variables):
             if variable.kind == "a":
                 a[mechanism.v_slices[variable.owner]] = values.at(key)
-        return a
+        return a * natural(mechanism).v
 
     def respond(self, inputs: Inputs) -> Floats:
         """Joint accelerations for unit inputs, M^-1 B, shape (nv, m): one sweep inward, one outward."""
@@ -144,17 +146,20 @@ def articulated_bodies(state: State) -> ArticulatedBodies:
     nv = mechanism.nv
     nothing, everything = np.zeros(nv, dtype=bool), np.ones(nv, dtype=bool)
     graph = dynamics_graph(state, Known(np.full(nv, np.nan), np.zeros(nv), nothing, everything))
+    units = variable_units(graph, graph_units(mechanism))
     names = tuple(name for name in aba(mechanism) if name in graph.by_name)
-    left: dict[str, tuple[Floats, Floats]] = {}
+    left: dict[str, tuple[Floats, Floats, Floats]] = {}
 
     def watch(variable: Variable, gathered: gtsam.GaussianFactorGraph) -> None:
         if variable.kind == "F":
             child = mechanism.joint_by_name[variable.owner].child
-            left[variable.owner] = _blocks_left(variable, child, graph.variables, gathered)
+            T, TP = _blocks_left(variable, child, graph.variables, gathered)
+            left[variable.owner] = T, TP, units[variable]
 
+    scaled = scale_graph(graph, graph_units(mechanism))
     try:
-        net = eliminate(graph, Ordering("aba", names), watch)
-        joints = _joints(state, _inertias(left))
+        net = eliminate(scaled, Ordering("aba", names), watch)
+        joints = _joints(state, _inertias(left, natural(mechanism).motion))
     except (SingularSystemError, np.linalg.LinAlgError) as error:
         singularity.check_inertia(state, everything)
         raise _not_regular(mechanism) from error
@@ -180,12 +185,18 @@ def _blocks_left(
     raise AssertionError("this elimination does not follow the aba ordering")
 
 
-def _inertias(left: Mapping[str, tuple[Floats, Floats]]) -> dict[str, Floats]:
-    """The articulated-body inertia beyond every joint, all solved for at once, shape (6, 6) each."""
+def _inertias(left: Mapping[str, tuple[Floats, Floats, Floats]], motion: Floats) -> dict[str, Floats]:
+    """The articulated-body inertia beyond every joint, all solved for at once, shape (6, 6) each.
+
+    Args:
+        left: The blocks T and -T P by joint name, and the units of the joint's wrench.
+        motion: The units of accelerations.
+    """
     if not left:
         return {}
-    T = np.array([block for block, _ in left.values()])
-    P = -np.linalg.solve(T, np.array([block for _, block in left.values()]))
+    T = np.array([block for block, _, _ in left.values()])
+    P = -np.linalg.solve(T, np.array([block for _, block, _ in left.values()]))
+    P *= np.array([wrench for _, _, wrench in left.values()])[:, :, None] / motion
     return dict(zip(left, 0.5 * (P + P.transpose(0, 2, 1)), strict=True))
 
 
@@ -206,7 +217,7 @@ def _joints(state: State, inertias: Mapping[str, Floats]) -> tuple[ArticulatedJo
         D = S.transpose(0, 2, 1) @ U
         D[:, range(nv), range(nv)] += np.array([joint.armature for joint in alike])
         felt[nv] = (alike, S, P, U, D)
-    _look_at_small_inertias(state, [D for *_, D in felt.values() if D.size])
+    _look_at_small_inertias(state, [(alike, D) for alike, *_, D in felt.values() if D.size])
     for alike, S, P, U, D in felt.values():
         D_inverse = small_inverse(D)
         G = U @ D_inverse
@@ -227,18 +238,38 @@ def _joints(state: State, inertias: Mapping[str, Floats]) -> tuple[ArticulatedJo
 
 
 def small_inverse(D: Floats) -> Floats:
-    """The inverse of joint inertias (..., k, k); most joints have one freedom, for which dividing is cheaper."""
-    return np.asarray(1.0 / D if D.shape[-1] == 1 else np.linalg.inv(D), dtype=np.float64)
+    """The inverse of joint inertias (..., k, k); most joints have one freedom, for which dividing is cheaper.
+
+    Where freedoms turn and slide the inertias are scaled to a diagonal of ones first.
+    """
+    if D.shape[-1] <= 1:
+        return np.asarray(1.0 / D, dtype=np.float64)
+    balanced, scale = _balanced(D)
+    return np.asarray(np.linalg.inv(balanced) * scale, dtype=np.float64)
 
 
-def _look_at_small_inertias(state: State, felt: list[Floats]) -> None:
+def _balanced(D: Floats) -> tuple[Floats, Floats]:
+    """Inertias (..., k, k) with a diagonal of ones, and what each entry was multiplied by."""
+    diagonal = np.diagonal(D, axis1=-2, axis2=-1)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    both = scale[..., :, None] * scale[..., None, :]
+    return D * both, both
+
+
+def _look_at_small_inertias(state: State, felt: list[tuple[list[Joint], Floats]]) -> None:
     """Raise a SingularSystemError if an inertia is suspiciously small and the tree, looked at closely, singular."""
-    least = min((D.min() if D.shape[-1] == 1 else np.linalg.eigvalsh(D).min() for D in felt), default=1.0)
-    largest = max((float(np.abs(D).max()) for D in felt), default=1.0)
+    units, slices = natural(state.mechanism).v, state.mechanism.v_slices
+    least, largest, regular = np.inf, 0.0, True
+    for joints, D in felt:
+        scale = np.array([units[slices[joint.name]] for joint in joints])
+        sizes = np.diagonal(D, axis1=1, axis2=2) * scale**2
+        share = 1.0 if D.shape[-1] == 1 else float(np.linalg.eigvalsh(_balanced(D)[0]).min())
+        least, largest = min(least, float(sizes.min()) * share), max(largest, float(sizes.max()))
+        regular &= bool(share > 0 and sizes.min() > 0)
     if not least > SUSPICIOUS_INERTIA * largest:  # nan must not hide
         singularity.check_inertia(state, np.ones(state.mechanism.nv, dtype=bool))
-        if not least > 0:
-            raise _not_regular(state.mechanism)
+    if not regular:
+        raise _not_regular(state.mechanism)
 
 
 def _not_regular(mechanism: Mechanism) -> SingularSystemError:

@@ -23,6 +23,7 @@ from factorgraph_dyn.model import Mechanism, check_mechanism, closure
 from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE
 from factorgraph_dyn.solve import inputs, loop_singularity
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
+from factorgraph_dyn.solve.own_units import own_state
 from factorgraph_dyn.solve.planar import plane_normal
 from factorgraph_dyn.solve.projectors import rank
 from factorgraph_dyn.spatial import Floats
@@ -116,8 +117,9 @@ def diagnose(
     check_mechanism(mechanism)
     speeds = np.zeros(mechanism.nv) if v is None else mechanism.check_v(v)
     state = check_state(mechanism, q, speeds)
-    found = closure.constraints(mechanism, state.q)
-    J = closure.stacked_jacobian(mechanism, found)
+    twin = own_state(state)  # ranks and conditions mean nothing in metres
+    found = closure.constraints(twin.mechanism, twin.q)
+    J = closure.stacked_jacobian(twin.mechanism, found)
     J_rank = rank(J, RANK_TOLERANCE)
     own = {c.name: len(c.error) - rank(c.jacobian, RANK_TOLERANCE) for c in found}
     sought = mechanism.torque_entries(actuated)
@@ -131,10 +133,10 @@ def diagnose(
         len(J),
         J_rank,
         mechanism.nv - J_rank,
-        mechanism.nv - _usual_rank(mechanism, J_rank),
+        mechanism.nv - _usual_rank(twin.mechanism, J_rank),
         {name: count for name, count in own.items() if count},
         len(J) - J_rank - sum(own.values()),
-        _is_planar(state),
+        _is_planar(twin),
         _joints(mechanism, sought),
         int(sought.sum()) - driven_rank,
         Z.shape[1] - driven_rank,

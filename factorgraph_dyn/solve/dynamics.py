@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.closure import check_closed
-from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
-from factorgraph_dyn.solve import inputs, scaling, singularity
-from factorgraph_dyn.solve.elimination import Solved, check_method, solve_graph
+from factorgraph_dyn.ordering import OrderingLike, choose_ordering
+from factorgraph_dyn.solve import inputs, singularity
+from factorgraph_dyn.solve.elimination import check_method, solve_graph
 from factorgraph_dyn.solve.loops import InternalWrenches, LoopOptions, solve_closed
 from factorgraph_dyn.solve.objectives import Objective, as_objectives
-from factorgraph_dyn.solve.solution import Solution, check_residual, given_or_nan, joint_vector, quick_residual
+from factorgraph_dyn.solve.scaling import graph_units
+from factorgraph_dyn.solve.solution import Solution, check_residual, given_or_nan, joint_vector
 
 Wrenches = Mapping[str, npt.ArrayLike]
 NO_OPTIONS = LoopOptions()
@@ -163,30 +163,21 @@ def solve_dynamics(
         return solve_closed(state, known, graph, ordering, external, options)
     chosen = choose_ordering(mechanism, graph, ordering)
     try:
-        solved = _solve_scaled(mechanism, graph, chosen, method)
+        solved = solve_graph(graph, chosen, method, graph_units(mechanism))
     except SingularSystemError as error:
         raise singularity.explain(state, known, error) from error
     singularity.check_determined(state, known, solved.growth)
-    residual = quick_residual(solved) or check_residual(graph, solved.values, chosen)
+    check_residual(solved.residual, graph.factors[solved.worst], graph, chosen)
     a, tau = given_or_nan(known)
     return Solution(
         joint_vector(state, "a", a, solved.values),
         joint_vector(state, "tau", tau, solved.values),
-        residual,
+        solved.residual,
         chosen,
         graph,
         state,
         solved.values,
     )
-
-
-def _solve_scaled(mechanism: Mechanism, graph: LinearGraph, ordering: Ordering, method: str) -> Solved:
-    """All variables, solved in units that suit the inertias where these differ widely."""
-    units = scaling.force_units(mechanism)
-    if not units:
-        return solve_graph(graph, ordering, method)
-    solved = solve_graph(scaling.scale_graph(graph, units), ordering, method)
-    return Solved(scaling.unscale(solved.values, units), np.inf, solved.growth)
 
 
 def _solve(

@@ -23,10 +23,14 @@ from factorgraph_dyn.checks import check_kind
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable, check_graph
 from factorgraph_dyn.errors import OrderingError, SingularSystemError
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.solve.mould import moulded
+from factorgraph_dyn.solve.mould import Mould, moulded
+from factorgraph_dyn.solve.scaling import NO_UNITS, GraphUnits
 from factorgraph_dyn.spatial import Floats
 
 METHODS = ("sequential", "multifrontal")
+ROUNDING = 1e-12  # backward errors up to it are those of a good elimination
+MOST_REFINEMENTS = 4
+WORTHWHILE = 0.5  # a step of refinement leaves less than this of the backward error, or is the last
 Watch = Callable[[Variable, gtsam.GaussianFactorGraph], None]
 
 
@@ -176,6 +180,17 @@ def eliminate(graph: LinearGraph, ordering: Ordering, watch: Watch | None = None
     return BayesNet(net, graph)
 
 
+def measured(net: BayesNet, graph: LinearGraph, units: Mapping[Variable, Floats]) -> BayesNet:
+    """A Bayes net over variables in given units as one over the variables of a graph: x = unit x'."""
+    converted = gtsam.GaussianBayesNet()
+    keys = {variable: index for index, variable in enumerate(graph.variables)}
+    for conditional in net.conditionals:
+        blocks = {conditional.variable: conditional.R, **conditional.S}
+        terms: list[Any] = [(keys[x], block / units[x]) for x, block in blocks.items()]
+        converted.push_back(gtsam.GaussianConditional(terms, 1, conditional.d, _unit_noise(len(conditional.d))))
+    return BayesNet(converted, graph)
+
+
 class _Held:
     """A factor that waits for the first of its variables to be eliminated."""
 
@@ -203,43 +218,66 @@ class Solved(NamedTuple):
 
     Attributes:
         values: Every variable.
-        misfit: Root of the summed squares of all equations' misfits.
+        residual: The backward error: the largest misfit of a row, relative to the row's own terms.
+        worst: The factor with that row.
         growth: How much back-substitution grows a right-hand side of ones, an estimate of 1 / least pivot;
             infinite where the method does not tell.
     """
 
     values: dict[Variable, Floats]
-    misfit: float
+    residual: float
+    worst: int
     growth: float
 
 
-def solve_graph(graph: LinearGraph, ordering: Ordering, method: str = "sequential") -> Solved:
+def solve_graph(
+    graph: LinearGraph, ordering: Ordering, method: str = "sequential", units: GraphUnits = NO_UNITS
+) -> Solved:
     """The values of all variables.
 
     Args:
         graph: A square or consistent overdetermined system.
         ordering: All its variables.
         method: "sequential" (one variable at a time) or "multifrontal" (clique by clique).
+        units: Units in which the rows and variables are of order one, powers of two.
 
     Raises:
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
     """
     check_method(method)
-    factors, order = moulded(graph, to_gtsam), gtsam_ordering(graph, ordering)
+    mould, order = moulded(graph, units, to_gtsam), gtsam_ordering(graph, ordering)
     growth = np.inf
     try:
         if method == "sequential":
-            net = factors.eliminateSequential(order, gtsam.EliminateQR)
+            net = mould.factors.eliminateSequential(order, gtsam.EliminateQR)
             growth = float(np.abs(net.backSubstitute(_ones(graph.variables)).vector()).max(initial=0.0))
             solution = net.optimize()
         else:
-            solution = factors.eliminateMultifrontal(order, gtsam.EliminateQR).optimize()
+            solution = mould.factors.eliminateMultifrontal(order, gtsam.EliminateQR).optimize()
     except RuntimeError as error:
         raise singular(graph, ordering) from error
-    stacked: Floats = solution.vector()  # in the order of keys, which is that of the variables
+    # In the order of keys, which is that of the variables.
+    x, residual, worst = _refined(mould, order, solution.vector())
+    stacked: Floats = x * mould.rows.columns
     values = {variable: stacked[entries] for variable, entries in _places(graph.variables)}
-    misfit = math.sqrt(2.0 * factors.error(solution))
-    return Solved(values, misfit, growth if math.isfinite(growth) else np.inf)
+    return Solved(values, residual, mould.rows.factor_of(worst), growth if math.isfinite(growth) else np.inf)
+
+
+def _refined(mould: Mould, order: gtsam.Ordering, x: Floats) -> tuple[Floats, float, int]:
+    """The answer after steps of iterative refinement where it needs any, with its backward error and worst row."""
+    residual, worst, misfit = mould.rows.backward_error(x)
+    for _ in range(MOST_REFINEMENTS):
+        if residual <= ROUNDING or not math.isfinite(residual):
+            break
+        try:
+            step = mould.push(misfit).eliminateSequential(order, gtsam.EliminateQR).optimize().vector()
+        except RuntimeError:
+            break
+        better, at, left = mould.rows.backward_error(x + step)
+        if not better < WORTHWHILE * residual:
+            break
+        x, residual, worst, misfit = x + step, better, at, left
+    return x, residual, worst
 
 
 @lru_cache(maxsize=64)

@@ -24,6 +24,7 @@ from factorgraph_dyn.equations import State
 from factorgraph_dyn.errors import InputError, SingularSystemError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.kinematics import link_jacobian, link_poses
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.solve.articulated import articulated_bodies
 from factorgraph_dyn.solve.carpentier import three_pass_inverse
 from factorgraph_dyn.solve.closed_response import ClosureRows, bias_accelerations, closure_rows
@@ -40,6 +41,7 @@ from factorgraph_dyn.solve.contacts import (
 from factorgraph_dyn.solve.dynamics import check_state
 from factorgraph_dyn.solve.iim import implicit_inversion
 from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix_at
+from factorgraph_dyn.solve.own_units import own_inputs, own_state
 from factorgraph_dyn.solve.unit_forces import solve_once, unit_force_method
 from factorgraph_dyn.spatial import Floats
 
@@ -143,24 +145,28 @@ def input_dynamics(
         )
     places = contact_inputs(state, tasks)
     parts = [motors, forces, places]
-    closure = closure_rows(state) if mechanism.is_closed_kind else None
-    if closure is not None:
-        parts.append(closure.inputs)
-    tree = replace(state, mechanism=mechanism.tree, loops={}) if closure is not None else state
-    inputs = join_inputs(parts)
-    try:
-        free, columns = METHODS[method](tree, inputs)
-    except SingularSystemError as error:
-        if closure is None:
-            raise
-        free, columns = _with_closure_stiffened(tree, inputs, closure, error)
-    if closure is not None:
-        free, columns = closure.close(free, columns)
+    free, columns = _response(own_state(state), own_inputs(state, join_inputs(parts)), method)
+    units = natural(mechanism).v
+    free, columns = units * free, units[:, None] * columns
     m = motors.size + forces.size
     J_t, J_rate_v = _tasks(state, tasks)
     return InputDynamics(
         (*motors.names, *forces.names), free, columns[:, :m], places.names, J_t, J_rate_v, J_t @ columns[:, m:]
     )
+
+
+def _response(state: State, inputs: Inputs, method: str) -> tuple[Floats, Floats]:
+    """The free acceleration (nv,) and M^-1 B (nv, m) under the closure, in the mechanism's own units."""
+    if not state.mechanism.is_closed_kind:
+        return METHODS[method](state, inputs)
+    closure = closure_rows(state)
+    tree = replace(state, mechanism=state.mechanism.tree, loops={})
+    everything = join_inputs([inputs, closure.inputs])
+    try:
+        free, columns = METHODS[method](tree, everything)
+    except SingularSystemError as error:
+        free, columns = _with_closure_stiffened(tree, everything, closure, error)
+    return closure.close(free, columns)
 
 
 def _offer(mechanism: Mechanism) -> str:
@@ -215,7 +221,7 @@ def _with_closure_stiffened(
         raise error
     h = bias(state.mechanism, state.q, state.v)
     pushes = np.column_stack([s * J.T @ closure.gamma - h, joint_forces(state, inputs)])
-    answer = np.linalg.solve(stiffened, pushes)
+    answer = scale[:, None] * np.linalg.solve(scale[:, None] * stiffened * scale, scale[:, None] * pushes)
     return answer[:, 0], answer[:, 1:]
 
 

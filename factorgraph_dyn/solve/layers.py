@@ -17,9 +17,9 @@ then the physics, by conjugate gradients on |b - A x|^2 with H as the preconditi
 only where the physics asks for it. A few steps reach rounding, also where the physics is badly
 conditioned (a chain of hundreds of loops). No rank is decided anywhere; a redundant row is only
 satisfied twice.
-Rows of wrenches and torques are divided by the mechanism's largest inertia, so that weights mean
-the same for a watch and for a crane. The work is linear in the graph: one elimination once a
-state, two back-substitutions for every correction.
+Rows and variables come in units of the mechanism (``scaling``), so that weights mean the same for a
+watch and for a crane. The work is linear in the graph: one elimination once a state, two
+back-substitutions for every correction.
 
 Sources: Van Loan, On the method of weighting for equality-constrained least-squares problems (1985);
 Rockafellar, Augmented Lagrangians and applications of the proximal point algorithm (1976).
@@ -27,7 +27,7 @@ Rockafellar, Augmented Lagrangians and applications of the proximal point algori
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import gtsam
@@ -51,28 +51,25 @@ PATIENCE = 3  # steps without progress that end the conjugate gradients
 ROUNDING = 1e-16  # misfit that ends them, relative to the right-hand sides: when no step helps any more
 NULL_ROUNDING = 1e-13  # the same for probes of the null space, which have no right-hand sides
 FORCES = ("F", "lambda")  # kinds of variables that ties hold
-INERTIAL_ROWS = ("wrench", "torque")  # equations in units of force
 
 Values = dict[Variable, Floats]
 
 
-def with_ties(graph: LinearGraph, objectives: Iterable[Factor], tied: Iterable[Variable], scale: float) -> LinearGraph:
+def with_ties(graph: LinearGraph, objectives: Iterable[Factor], tied: Mapping[Variable, Floats]) -> LinearGraph:
     """All rows of the three layers in one graph, weighted.
 
     Args:
-        graph: The physics.
+        graph: The physics, in units that suit it.
         objectives: Soft rows over variables of the graph.
-        tied: Variables pulled towards zero.
-        scale: What wrench and torque rows are divided by: the largest inertia, kg or kg m^2.
+        tied: Variables pulled towards zero, and how strongly each of their entries is, of order one.
     """
     soft = [weighted(factor, OBJECTIVE_WEIGHT) for factor in objectives]
     weight = tie_weight(graph, bool(soft))
     ties = [
-        Factor("tie", variable.owner, ((variable, weight / _unit(variable, scale) * np.eye(variable.size)),),
-               np.zeros(variable.size))
-        for variable in tied
-    ]  # fmt: skip
-    return LinearGraph(graph.variables, (*scaled_physics(graph, scale), *soft, *ties), graph.known)
+        Factor("tie", variable.owner, ((variable, weight * np.diag(pull)),), np.zeros(variable.size))
+        for variable, pull in tied.items()
+    ]
+    return LinearGraph(graph.variables, (*graph.factors, *soft, *ties), graph.known)
 
 
 def tie_weight(graph: LinearGraph, has_objectives: bool) -> float:
@@ -80,11 +77,6 @@ def tie_weight(graph: LinearGraph, has_objectives: bool) -> float:
     if has_objectives:
         return TIE_WEIGHT_BELOW_OBJECTIVES
     return TIE_WEIGHT if len(graph.variables) <= LARGE_GRAPH else TIE_WEIGHT_OF_LARGE_GRAPHS
-
-
-def scaled_physics(graph: LinearGraph, scale: float) -> tuple[Factor, ...]:
-    """The physics with its force rows divided by the scale."""
-    return tuple(weighted(factor, 1.0 / scale) if factor.kind in INERTIAL_ROWS else factor for factor in graph.factors)
 
 
 def weighted(factor: Factor, weight: float) -> Factor:
@@ -101,24 +93,17 @@ class LayeredSystem:
         stacked: All layers, from ``with_ties``.
         objectives: The soft rows, not weighted.
         ordering: Of the stacked graph's variables.
-        scale: As in ``with_ties``.
 
     Raises:
         SingularSystemError: Some variable is in no layer's reach.
     """
 
     def __init__(
-        self,
-        graph: LinearGraph,
-        stacked: LinearGraph,
-        objectives: Sequence[Factor],
-        ordering: Ordering,
-        scale: float,
+        self, graph: LinearGraph, stacked: LinearGraph, objectives: Sequence[Factor], ordering: Ordering
     ) -> None:
-        self.graph, self.stacked, self.ordering, self.scale = graph, stacked, ordering, scale
+        self.graph, self.stacked, self.ordering = graph, stacked, ordering
         self.net: BayesNet = eliminate(stacked, ordering)
-        self._physics_rows = LinearGraph(graph.variables, scaled_physics(graph, scale))
-        self._physics = to_gtsam(self._physics_rows)
+        self._physics = to_gtsam(graph)
         self._has_objectives = bool(objectives)
         soft = tuple(weighted(factor, OBJECTIVE_WEIGHT) for factor in objectives)
         self._objective_rows = LinearGraph(graph.variables, soft)
@@ -130,13 +115,18 @@ class LayeredSystem:
             x = self.net.net.optimize()
         except RuntimeError as error:
             raise singular(self.graph, self.ordering) from error
+        floor = self._floor(self._physics)
         if self._has_objectives:
             x = self._towards_objectives(x, self._physics, self._objectives)
-        return self._values(self._onto_physics(x, self._physics, self._physics_only, self._floor(self._physics)))
+        else:
+            # Rounding along free directions is large, as their ties are light: one more step takes it out.
+            x = self._onto_physics(x, self._physics, self._physics_only, floor)
+            x = x.subtract(self._step(self._ties.gradient(x)))
+        return self._values(self._onto_physics(x, self._physics, self._physics_only, floor))
 
     def solve_shifted(self, physics: LinearGraph) -> Values:
         """Every variable for other right-hand sides of the same physics and no objectives' targets."""
-        shifted = to_gtsam(LinearGraph(self.graph.variables, scaled_physics(physics, self.scale)))
+        shifted = to_gtsam(physics)
         silent = to_gtsam(_homogeneous(self._objective_rows))
         x = self._zero()
         if self._has_objectives:
@@ -147,7 +137,7 @@ class LayeredSystem:
         """A random direction that neither physics nor objectives feel, and how they grow misfits.
 
         R^-1 makes random numbers large along directions that the rows hardly feel. Projected onto the
-        null space that is a random null direction, of unit size in scaled forces, whose determined
+        null space that is a random null direction, of unit size where ties hold it, whose determined
         entries are zero up to rounding; what is left estimates 1 / least singular value.
         """
         random = gtsam.VectorValues()
@@ -160,9 +150,8 @@ class LayeredSystem:
             raise singular(self.graph, self.ordering) from error
         everything = self._homogeneous_graph
         n = self._onto_physics(y, everything, everything, NULL_ROUNDING)
-        felt = self._values(y.subtract(n))
-        sizes = (float(np.abs(x).max(initial=0.0)) / _unit(variable, self.scale) for variable, x in felt.items())
-        return self._values(n), max(sizes, default=0.0) / weight
+        felt = float(np.abs(y.subtract(n).vector()).max(initial=0.0))
+        return self._values(n), felt / weight
 
     # ---- parts
 
@@ -234,15 +223,21 @@ class LayeredSystem:
     @cached_property
     def _homogeneous_graph(self) -> gtsam.GaussianFactorGraph:
         """Physics and objectives without right-hand sides."""
-        rows = (*self._physics_rows.factors, *self._objective_rows.factors)
+        rows = (*self.graph.factors, *self._objective_rows.factors)
         return to_gtsam(_homogeneous(LinearGraph(self.graph.variables, rows)))
+
+    @cached_property
+    def _ties(self) -> gtsam.GaussianFactorGraph:
+        """The ties alone."""
+        ties = tuple(factor for factor in self.stacked.factors if factor.kind == "tie")
+        return to_gtsam(LinearGraph(self.graph.variables, ties))
 
     @cached_property
     def _physics_only(self) -> gtsam.GaussianFactorGraph:
         """Physics without right-hand sides."""
         if not self._has_objectives:
             return self._homogeneous_graph
-        return to_gtsam(_homogeneous(self._physics_rows))
+        return to_gtsam(_homogeneous(self.graph))
 
     def _zero(self) -> gtsam.VectorValues:
         zero = gtsam.VectorValues()
@@ -252,10 +247,6 @@ class LayeredSystem:
 
     def _values(self, x: gtsam.VectorValues) -> Values:
         return {variable: x.at(key) for key, variable in enumerate(self.graph.variables)}
-
-
-def _unit(variable: Variable, scale: float) -> float:
-    return scale if variable.kind in (*FORCES, "tau") else 1.0
 
 
 def _homogeneous(graph: LinearGraph) -> LinearGraph:

@@ -20,11 +20,19 @@ from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.spatial import Floats
 
 ROUNDING = 1e-9  # share of a limit by which rounding may exceed it
+NEARLY_MOST = 0.999  # torques that exceed their limits by this share of the largest excess are named
 SLACK_WEIGHT = 1e-8  # of z beside the violation, when limits cannot hold
 
 
 def choose_within(
-    tau: Floats, N: Floats, e: Floats, E: Floats, lower: Floats, upper: Floats, names: Sequence[str]
+    tau: Floats,
+    N: Floats,
+    e: Floats,
+    E: Floats,
+    lower: Floats,
+    upper: Floats,
+    names: Sequence[str],
+    units: Floats,
 ) -> Floats:
     """The z of the quadratic program, shape (columns of N,).
 
@@ -36,6 +44,7 @@ def choose_within(
         lower: Shape (m,); minus infinity where there is no limit.
         upper: Shape (m,).
         names: Joint of each torque.
+        units: Of the torques, in those of the caller, shape (m,).
 
     Raises:
         InputError: No torques that cause this motion are within the limits.
@@ -46,18 +55,18 @@ def choose_within(
     b = np.array([bound for _, bound in rows])
     solved = _quadratic_program(E.T @ E, -E.T @ e, C, b) if N.shape[1] else None
     if solved is None:
-        raise _cannot_hold(tau, N, lower, upper, C, b, names)
+        raise _cannot_hold(tau, N, lower, upper, C, b, names, units)
     return solved
 
 
 def violated(tau: Floats, lower: Floats, upper: Floats) -> bool:
     """Whether torques exceed their limits by more than rounding."""
-    room = ROUNDING * max(1.0, float(np.abs(tau).max(initial=0.0)))
+    room = ROUNDING * float(np.abs(tau).max(initial=0.0))
     return bool(((tau < lower - room) | (tau > upper + room)).any())
 
 
 def _cannot_hold(
-    tau: Floats, N: Floats, lower: Floats, upper: Floats, C: Floats, b: Floats, names: Sequence[str]
+    tau: Floats, N: Floats, lower: Floats, upper: Floats, C: Floats, b: Floats, names: Sequence[str], units: Floats
 ) -> FactorGraphDynError:
     """The error that says by how much the limits must give."""
     k = N.shape[1]
@@ -68,8 +77,10 @@ def _cannot_hold(
     solved = _quadratic_program(G, np.zeros(k + 1), widened, np.append(b, 0.0))
     best = tau if solved is None else tau + N @ solved[:k]
     over = np.maximum(lower - best, best - upper)
-    worst = float(over.max())
-    held = [f"{names[i]} ({best[i]:.4g})" for i in np.flatnonzero(over > 0.999 * worst - 1e-12).tolist()]
+    most = np.flatnonzero(over > NEARLY_MOST * float(over.max()))
+    best = units * best
+    worst = float((units * over)[most].max())
+    held = [f"{names[i]} ({best[i]:.4g})" for i in most.tolist()]
     return InputError(
         f"The torque limits cannot hold: every choice of torques that causes this motion exceeds some limit by "
         f"at least {worst:.3g} (N m or N). Nearest choice, at joints: {', '.join(held)}. Raise the limits, "

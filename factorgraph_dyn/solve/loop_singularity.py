@@ -29,14 +29,16 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import rnea
 from factorgraph_dyn.solve.elimination import solve_graph
-from factorgraph_dyn.solve.projectors import Constraints, constraints_at
+from factorgraph_dyn.solve.own_units import own_known, own_state, own_wrenches
+from factorgraph_dyn.solve.projectors import constraints_at
+from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.spatial import Floats
 
 SINGULAR = 1e13  # condition numbers above it count as singular
 NEAR_SINGULAR = 1e6  # and above this they are worth a warning
 TAKES_PART = 1e-6  # share of a null direction above which an entry moves
 CONTRADICTION = 1e-9  # misfit that makes a system a contradiction, relative to its right-hand side
-BALANCING_ROUNDS = 5
+BALANCING_ROUNDS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +49,11 @@ class Kkt:
         system: Scaled matrix.
         rhs: Scaled right-hand side.
         entries: Kind ("a", "tau" or "lambda") and index in the joint vector of every column.
-        constraints: J, Jdot v, H and h.
     """
 
     system: Floats
     rhs: Floats
     entries: tuple[tuple[str, int], ...]
-    constraints: Constraints
 
     def undetermined(self) -> dict[str, set[int]]:
         """Indices of a and tau that null directions of the system move."""
@@ -71,7 +71,9 @@ class Kkt:
 
 
 def kkt(state: State, known: Known, external: Mapping[str, Floats] | None = None) -> Kkt:
-    """The dense system of a problem."""
+    """The dense system of a problem, in the mechanism's own units."""
+    known, external = own_known(state, known), own_wrenches(state, external)
+    state = own_state(state)
     found = constraints_at(state)
     mechanism, J, M = state.mechanism, found.J, found.H
     h = _bias(state, external)
@@ -92,7 +94,7 @@ def kkt(state: State, known: Known, external: Mapping[str, Floats] | None = None
         *(("lambda", i) for i in range(len(J))),
     )
     scaled, row_scale = _balanced(system)
-    return Kkt(scaled, row_scale * rhs, entries, found)
+    return Kkt(scaled, row_scale * rhs, entries)
 
 
 def check(state: State, known: Known, external: Mapping[str, Floats] | None, *, torques_chosen: bool = False) -> None:
@@ -138,18 +140,11 @@ def contradiction(
     state: State, known: Known, external: Mapping[str, Floats] | None, error: ResidualError
 ) -> FactorGraphDynError:
     """The error for given values that no answer satisfies, with loops and joints named."""
-    dense = kkt(state, known, external)
-    mechanism, found = state.mechanism, dense.constraints
-    unknown = ~known.a_mask
-    given = np.where(known.a_mask, known.a, 0.0)
-    target = -found.Jdot_v - found.J @ given
-    a = given.copy()
-    if unknown.any():
-        a[unknown] = np.linalg.lstsq(found.J[:, unknown], target, rcond=1e-9)[0]
-    broken = found.broken(a)
+    mechanism, found = state.mechanism, constraints_at(state)
+    broken = found.broken(found.nearest_acceleration(known.a, known.a_mask)[0])
     if broken:
         worst = max(broken, key=broken.__getitem__)
-        if unknown.all():
+        if not known.a_mask.any():
             return SingularSystemError(
                 f"No accelerations keep {', '.join(map(repr, broken))} closed at this velocity (off by "
                 f"{broken[worst]:.3g}): mechanism {mechanism.name!r} is at a singular configuration. Move "
@@ -162,6 +157,7 @@ def contradiction(
             "fgd.constraints(mechanism, q, v).complete_acceleration(a, given=[...]).",
             constraints=broken,
         )
+    dense = kkt(state, known, external)
     solution = np.linalg.lstsq(dense.system, dense.rhs, rcond=1.0 / SINGULAR)[0]
     misfit = np.abs(dense.system @ solution - dense.rhs)
     allowed = CONTRADICTION * max(float(np.abs(dense.rhs).max(initial=0.0)), 1e-300)
@@ -185,7 +181,7 @@ def _bias(state: State, external: Mapping[str, Floats] | None) -> Floats:
     everything, nothing = np.ones(mechanism.nv, dtype=bool), np.zeros(mechanism.nv, dtype=bool)
     graph = dynamics_graph(tree, Known(zero, zero, everything, nothing), external)
     names = tuple(name for name in rnea(mechanism.tree) if name in graph.by_name)
-    values = solve_graph(graph, Ordering("rnea", names)).values
+    values = solve_graph(graph, Ordering("rnea", names), units=graph_units(mechanism.tree)).values
     h = np.zeros(mechanism.nv)
     for variable, value in values.items():
         if variable.kind == "tau":

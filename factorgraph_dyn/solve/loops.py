@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -21,11 +21,20 @@ from factorgraph_dyn.checks import check_choice
 from factorgraph_dyn.equations import Factor, Known, LinearGraph, State, Variable
 from factorgraph_dyn.errors import ResidualError, SingularSystemError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.ordering import OrderingLike, choose_ordering
+from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
 from factorgraph_dyn.solve import limits, loop_singularity
-from factorgraph_dyn.solve.layers import FORCES, LayeredSystem, Values, with_ties
+from factorgraph_dyn.solve.layers import FORCES, LayeredSystem, Values, weighted, with_ties
 from factorgraph_dyn.solve.objectives import MinimumTorque, Objective
 from factorgraph_dyn.solve.planar import planar_factors
+from factorgraph_dyn.solve.rows import QUIET_LOOPS, Rows
+from factorgraph_dyn.solve.scaling import (
+    NO_UNITS,
+    force_measures,
+    graph_units,
+    scale_factor,
+    scale_graph,
+    variable_units,
+)
 from factorgraph_dyn.solve.solution import (
     RESIDUAL_TOLERANCE,
     Solution,
@@ -39,6 +48,7 @@ InternalWrenches = Literal["least_norm", "error", "planar"]
 INTERNAL_WRENCHES: tuple[str, ...] = get_args(InternalWrenches)
 MOVED = 1e-6  # a probe of unit forces moves an entry by more than this where it is not unique
 SUSPICIOUS_GROWTH = 2e4  # answers that grow misfits by more than this are looked into
+WIDE_WEIGHTS = 1e2  # objectives further apart than this are minimised one torque after the other
 DENSE_LIMIT = 200  # freedoms and constraints above which conditioning is not looked into
 SEED = 0  # of the probes: the same question gets the same answer
 
@@ -73,25 +83,27 @@ def solve_closed(
 ) -> Solution:
     """The answer for a mechanism with loops, couplings or objectives."""
     mechanism = state.mechanism
-    physics, objectives = _layers(state, graph, options)
-    scale = inertia_scale(mechanism)
-    stacked = with_ties(physics, objectives, _tied(mechanism, physics), scale)
+    problem = _scaled_problem(state, graph, options)
+    physics, objectives = problem.physics, problem.objectives
+    stacked = with_ties(physics, objectives, problem.ties)
     chosen = choose_ordering(mechanism, stacked, ordering)
     try:
-        system = LayeredSystem(physics, stacked, objectives, chosen, scale)
+        system = LayeredSystem(physics, stacked, objectives, chosen)
         values = system.solve()
     except SingularSystemError:
         loop_singularity.check(state, known, external)
         raise
     try:
-        residual = check_residual(physics, values, chosen, options.residual_tolerance)
+        residual = _check_residual(problem, values, chosen, options.residual_tolerance)
     except ResidualError as error:
         if options.internal_wrenches == "planar":
             _check_planar(error)
         raise loop_singularity.contradiction(state, known, external, error) from error
+    if _is_wide(objectives):
+        values = _minimised(mechanism, problem, values, ordering)
     not_unique: dict[str, tuple[int, ...]] = {}
     if options.check_unique:
-        not_unique = _not_unique(state, known, system, external, bool(objectives))
+        not_unique = _not_unique(state, known, system, problem, external)
     if not_unique and options.internal_wrenches == "error":
         raise SingularSystemError(
             f"Internal wrenches of mechanism {mechanism.name!r} are not unique: {', '.join(not_unique)}; its "
@@ -101,8 +113,9 @@ def solve_closed(
         )
     bounded = [o for o in options.objectives if isinstance(o, MinimumTorque) and o.limits is not None]
     if bounded:
-        values = _within_limits(mechanism, physics, objectives, values, ordering, bounded[0], scale)
-        residual = check_residual(physics, values, chosen, options.residual_tolerance)
+        values = _within_limits(mechanism, problem, values, ordering, bounded[0])
+        residual = _check_residual(problem, values, chosen, options.residual_tolerance)
+    values = {variable: problem.units[variable] * value for variable, value in values.items()}
     a, tau = given_or_nan(known)
     return Solution(
         joint_vector(state, "a", a, values),
@@ -118,46 +131,63 @@ def solve_closed(
 
 
 def eliminated_graph(mechanism: Mechanism, graph: LinearGraph) -> LinearGraph:
-    """The graph that is eliminated for a dynamics graph: itself for a tree, with ties for loops."""
+    """The graph that is eliminated for a dynamics graph: itself for a tree, in other units and with ties for loops."""
     if not mechanism.is_closed_kind:
         return graph
-    return with_ties(graph, (), _tied(mechanism, graph), inertia_scale(mechanism))
+    units = graph_units(mechanism)
+    return with_ties(scale_graph(graph, units), (), _ties(mechanism, graph, variable_units(graph, units)))
 
 
-def inertia_scale(mechanism: Mechanism) -> float:
-    """The largest entry of any link's inertia or joint's armature, kg or kg m^2; 1 where there is none."""
-    sizes = [float(np.abs(link.spatial_inertia).max()) for link in mechanism.links]
-    sizes += [float(np.max(joint.armature, initial=0.0)) for joint in mechanism.joints]
-    return max(sizes, default=0.0) or 1.0
+class _Problem(NamedTuple):
+    """What is solved, in units in which it is of order one.
+
+    Attributes:
+        graph: The physics in the units of the caller.
+        physics: The physics.
+        objectives: Soft rows.
+        ties: How strongly each entry of a variable is pulled towards zero.
+        units: Of each variable.
+    """
+
+    graph: LinearGraph
+    physics: LinearGraph
+    objectives: list[Factor]
+    ties: Mapping[Variable, Floats]
+    units: Mapping[Variable, Floats]
 
 
-def _layers(state: State, graph: LinearGraph, options: LoopOptions) -> tuple[LinearGraph, list[Factor]]:
+def _scaled_problem(state: State, graph: LinearGraph, options: LoopOptions) -> _Problem:
     """The physics with what counts as physics, and the objectives scaled to order one."""
+    mechanism, units = state.mechanism, graph_units(state.mechanism)
     physics = graph
     if options.internal_wrenches == "planar":
         physics = LinearGraph(graph.variables, (*graph.factors, *planar_factors(state)), graph.known)
-    rows = [row for o in options.objectives for row in o.factors(state.mechanism, graph)]
+    sizes = variable_units(graph, units)
+    rows = [row for o in options.objectives for row in o.factors(mechanism, graph)]
+    rows = [scale_factor(row, sizes, NO_UNITS) for row in rows]
     largest = max((float(np.abs(b).max(initial=0.0)) for row in rows for _, b in row.blocks), default=1.0)
-    return physics, [_scaled(row, largest or 1.0) for row in rows]
+    soft = [weighted(row, 1.0 / (largest or 1.0)) for row in rows]
+    return _Problem(physics, scale_graph(physics, units), soft, _ties(mechanism, graph, sizes), sizes)
 
 
-def _scaled(row: Factor, largest: float) -> Factor:
-    blocks = tuple((variable, block / largest) for variable, block in row.blocks)
-    return Factor(row.kind, row.owner, blocks, row.rhs / largest)
-
-
-def _tied(mechanism: Mechanism, graph: LinearGraph) -> list[Variable]:
+def _ties(mechanism: Mechanism, graph: LinearGraph, units: Mapping[Variable, Floats]) -> dict[Variable, Floats]:
     """Forces, which loops may leave free, and the two turns of universal loops, which may align."""
+    measures = force_measures(mechanism)
     universal = {loop.name for loop in mechanism.loops if loop.kind == "universal"}
-    return [v for v in graph.variables if v.kind in FORCES or (v.kind == "a" and v.owner in universal)]
+    ties = {v: units[v] / measures[v.kind, v.owner] for v in graph.variables if v.kind in FORCES}
+    return ties | {v: np.ones(v.size) for v in graph.variables if v.kind == "a" and v.owner in universal}
+
+
+def _check_residual(problem: _Problem, values: Values, ordering: Ordering, tolerance: float) -> float:
+    """The backward error of an answer, or a ResidualError where it is too large."""
+    rows = Rows(problem.physics, NO_UNITS)
+    residual, worst, _ = rows.backward_error(_stacked(values, problem.physics.variables), QUIET_LOOPS)
+    check_residual(residual, problem.graph.factors[rows.factor_of(worst)], problem.graph, ordering, tolerance)
+    return residual
 
 
 def _not_unique(
-    state: State,
-    known: Known,
-    system: LayeredSystem,
-    external: Mapping[str, Floats],
-    has_objectives: bool,
+    state: State, known: Known, system: LayeredSystem, problem: _Problem, external: Mapping[str, Floats]
 ) -> dict[str, tuple[int, ...]]:
     """Entries of wrenches that the physics leaves free, by variable name.
 
@@ -166,26 +196,38 @@ def _not_unique(
     """
     rng = np.random.default_rng(SEED)
     free: dict[str, tuple[int, ...]] = {}
+    has_objectives = bool(problem.objectives)
     size = state.mechanism.nv + sum(6 - loop.nv for loop in state.mechanism.loops)
     probe, growth = system.probe(rng)
     suspicious = size <= DENSE_LIMIT and not growth < SUSPICIOUS_GROWTH
     for variable, value in probe.items():
-        unit = system.scale if variable.kind in (*FORCES, "tau") else 1.0
-        moved = np.flatnonzero(~(np.abs(value) <= MOVED * unit))
+        moved = np.flatnonzero(~(np.abs(value) * problem.ties.get(variable, 1.0) <= MOVED))
         if not len(moved):
             continue
         if variable.kind in FORCES:
             free[str(variable)] = tuple(int(i) for i in moved)
         elif variable.kind == "tau" and has_objectives:
-            raise SingularSystemError(
-                f"The objective leaves torques free, {variable} among them. Give every motor a positive "
-                "weight, for instance with MinimumTorque(), and keep weights within three powers of ten of each other."
-            )
+            if not _is_wide(problem.objectives):
+                raise _torques_left_free(str(variable))
         elif variable.owner in state.mechanism.joint_by_name:
             suspicious = True
     if suspicious:
         loop_singularity.check(state, known, external, torques_chosen=has_objectives)
     return free
+
+
+def _torques_left_free(name: str) -> SingularSystemError:
+    return SingularSystemError(
+        f"The objective leaves torques free, {name} among them. Give every motor a positive "
+        "weight, for instance with MinimumTorque()."
+    )
+
+
+def _is_wide(objectives: Sequence[Factor]) -> bool:
+    """Whether objectives weigh so differently that one elimination cannot tell the light ones from ties."""
+    sizes = [max(np.abs(block).max(initial=0.0) for _, block in row.blocks) for row in objectives if row.blocks]
+    lightest = min((size for size in sizes if size > 0), default=1.0)
+    return bool(max(sizes, default=1.0) > WIDE_WEIGHTS * lightest)
 
 
 def _check_planar(error: ResidualError) -> None:
@@ -199,61 +241,87 @@ def _check_planar(error: ResidualError) -> None:
 
 
 def _within_limits(
-    mechanism: Mechanism,
-    physics: LinearGraph,
-    objectives: Sequence[Factor],
-    values: Values,
-    ordering: OrderingLike,
-    bounded: MinimumTorque,
-    scale: float,
+    mechanism: Mechanism, problem: _Problem, values: Values, ordering: OrderingLike, bounded: MinimumTorque
 ) -> Values:
     """The values with torques moved into their limits, at the least cost."""
-    sought = [v for v in physics.variables if v.kind == "tau" and v.owner in mechanism.joint_by_name]
-    lower, upper = bounded.bounds(mechanism, sought)
+    sought = [v for v in problem.physics.variables if v.kind == "tau" and v.owner in mechanism.joint_by_name]
+    units = _stacked(problem.units, sought)
+    lower, upper = (bounds / units for bounds in bounded.bounds(mechanism, sought))
     tau = _stacked(values, sought)
     if not limits.violated(tau, lower, upper):
         return values
-    N = _torques_without_motion(mechanism, physics, sought, ordering, scale)
-    responses = _responses(mechanism, physics, objectives, sought, N, ordering, scale)
-    e = _misfits(objectives, values)
+    ways = _ways_to_choose(mechanism, problem, values, sought, ordering)
+    names = [variable.owner for variable in sought for _ in range(variable.size)]
+    z = limits.choose_within(tau, ways.N, ways.e, ways.E, lower, upper, names, units)
+    return ways.along(values, z)
+
+
+def _minimised(mechanism: Mechanism, problem: _Problem, values: Values, ordering: OrderingLike) -> Values:
+    """The values with torques moved to where objectives of very different weights are at their least."""
+    sought = [v for v in problem.physics.variables if v.kind == "tau" and v.owner in mechanism.joint_by_name]
+    ways = _ways_to_choose(mechanism, problem, values, sought, ordering)
+    sizes = np.linalg.norm(ways.E, axis=0)
+    if not sizes.all():
+        raise _torques_left_free(str(sought[0]))
+    z, _, rank, _ = np.linalg.lstsq(ways.E / sizes, -ways.e, rcond=None)
+    if rank < len(sizes):
+        raise _torques_left_free(str(sought[0]))
+    return ways.along(values, z / sizes)
+
+
+class _Ways(NamedTuple):
+    """How torques can be chosen: along the columns of N, to which all variables and objectives respond.
+
+    Attributes:
+        N: Torques that cause no motion, shape (m, k).
+        responses: How all variables follow each column.
+        e: What the objectives miss, shape (r,).
+        E: How that changes along each column, shape (r, k).
+    """
+
+    N: Floats
+    responses: list[Values]
+    e: Floats
+    E: Floats
+
+    def along(self, values: Values, z: Floats) -> Values:
+        """The values moved by z along the columns."""
+        return {
+            variable: value + sum(z[i] * response[variable] for i, response in enumerate(self.responses))
+            for variable, value in values.items()
+        }
+
+
+def _ways_to_choose(
+    mechanism: Mechanism, problem: _Problem, values: Values, sought: Sequence[Variable], ordering: OrderingLike
+) -> _Ways:
+    N = _torques_without_motion(mechanism, problem, sought, ordering)
+    responses = _responses(mechanism, problem, sought, N, ordering)
+    e = _misfits(problem.objectives, values)
     E = np.zeros((len(e), len(responses)))
     for i, response in enumerate(responses):
-        E[:, i] = _misfits(objectives, response, homogeneous=True)
-    names = [variable.owner for variable in sought for _ in range(variable.size)]
-    z = limits.choose_within(tau, N, e, E, lower, upper, names)
-    return {
-        variable: value + sum(z[i] * response[variable] for i, response in enumerate(responses))
-        for variable, value in values.items()
-    }
+        E[:, i] = _misfits(problem.objectives, response, homogeneous=True)
+    return _Ways(N, responses, e, E)
 
 
 def _torques_without_motion(
-    mechanism: Mechanism,
-    physics: LinearGraph,
-    sought: Sequence[Variable],
-    ordering: OrderingLike,
-    scale: float,
+    mechanism: Mechanism, problem: _Problem, sought: Sequence[Variable], ordering: OrderingLike
 ) -> Floats:
     """An orthonormal basis of the torques that cause no motion, shape (m, k)."""
-    stacked = with_ties(physics, (), _tied(mechanism, physics), scale)
-    system = LayeredSystem(physics, stacked, (), choose_ordering(mechanism, stacked, ordering), scale)
+    stacked = with_ties(problem.physics, (), problem.ties)
+    system = LayeredSystem(problem.physics, stacked, (), choose_ordering(mechanism, stacked, ordering))
     rng = np.random.default_rng(SEED)
     m = sum(variable.size for variable in sought)
-    probes = np.column_stack([_stacked(system.probe(rng)[0], sought) for _ in range(m + 1)]) / scale
+    probes = np.column_stack([_stacked(system.probe(rng)[0], sought) for _ in range(m + 1)])
     left, sizes, _ = np.linalg.svd(probes)
     return np.asarray(left[:, : int((sizes > MOVED).sum())])
 
 
 def _responses(
-    mechanism: Mechanism,
-    physics: LinearGraph,
-    objectives: Sequence[Factor],
-    sought: Sequence[Variable],
-    N: Floats,
-    ordering: OrderingLike,
-    scale: float,
+    mechanism: Mechanism, problem: _Problem, sought: Sequence[Variable], N: Floats, ordering: OrderingLike
 ) -> list[Values]:
     """How all variables follow when torques move along each column of N and nothing else is given."""
+    physics = problem.physics
     homogeneous = [Factor(f.kind, f.owner, f.blocks, np.zeros(f.rows)) for f in physics.factors]
 
     def fixing(column: Floats) -> LinearGraph:
@@ -265,9 +333,9 @@ def _responses(
         return LinearGraph(physics.variables, (*homogeneous, *rows), physics.known)
 
     graph = fixing(np.zeros(len(N)))
-    silent = [Factor(f.kind, f.owner, f.blocks, np.zeros(f.rows)) for f in objectives]
-    stacked = with_ties(graph, silent, _tied(mechanism, graph), scale)
-    system = LayeredSystem(graph, stacked, silent, choose_ordering(mechanism, stacked, ordering), scale)
+    silent = [Factor(f.kind, f.owner, f.blocks, np.zeros(f.rows)) for f in problem.objectives]
+    stacked = with_ties(graph, silent, problem.ties)
+    system = LayeredSystem(graph, stacked, silent, choose_ordering(mechanism, stacked, ordering))
     return [system.solve_shifted(fixing(column)) for column in N.T]
 
 
@@ -281,5 +349,5 @@ def _misfits(objectives: Sequence[Factor], values: Values, *, homogeneous: bool 
     return np.concatenate(parts)
 
 
-def _stacked(values: Values, variables: Sequence[Variable]) -> Floats:
+def _stacked(values: Mapping[Variable, Floats], variables: Sequence[Variable]) -> Floats:
     return np.concatenate([np.zeros(0), *(values[variable] for variable in variables)])

@@ -26,6 +26,7 @@ from factorgraph_dyn.solve.carpentier import three_pass_inverse
 from factorgraph_dyn.solve.contacts import motor_inputs
 from factorgraph_dyn.solve.elimination import BayesNet, eliminate, gtsam_ordering, to_gtsam
 from factorgraph_dyn.solve.iim import implicit_inversion
+from factorgraph_dyn.solve.scaling import graph_units, scale_graph
 from factorgraph_dyn.solve.unit_forces import unit_force_method
 from factorgraph_dyn.spatial import Floats
 
@@ -86,23 +87,20 @@ def bias(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Floats:
     M a + h = tau.
     """
     state = evaluate_state(check_mechanism(mechanism).tree, mechanism.check_q(q), mechanism.check_v(v))
-    net = eliminate_keeping(state, "a", Ordering("rnea", tuple(rnea(state.mechanism))))
-    return _joint_rows(state, "tau", net.respond({}, offset=True))[:, 0]
+    return _joint_rows(state, "tau", _newton_euler(state).respond({}, offset=True))[:, 0] * _units(state, "tau")
 
 
 def mass_matrix_at(state: State) -> Floats:
     """The mass matrix of a tree at a state, shape (nv, nv)."""
-    net = eliminate_keeping(state, "a", Ordering("rnea", tuple(rnea(state.mechanism))))
-    M = _joint_rows(state, "tau", net.respond(_unit_columns(state, "a")))
-    return 0.5 * (M + M.T)
+    M = _joint_rows(state, "tau", _newton_euler(state).respond(_unit_columns(state, "a")))
+    return _measured(state, M)
 
 
-def eliminate_keeping(state: State, kept: str, ordering: Ordering) -> BayesNet:
-    """The Bayes net with neither a nor tau known and one kind of variable kept as parents."""
+def _newton_euler(state: State) -> BayesNet:
+    """The Bayes net, in units of the mechanism, with neither a nor tau known and a kept as parents."""
     graph = _nothing_known(state)
-    names = (name for name in ordering if name in graph.by_name)
-    eliminated = tuple(name for name in names if graph.by_name[name].kind != kept)
-    return eliminate(graph, Ordering(ordering.name, eliminated))
+    names = tuple(name for name in rnea(state.mechanism) if name in graph.by_name and graph.by_name[name].kind != "a")
+    return eliminate(graph, Ordering("rnea", names))
 
 
 def _left_by_crba(state: State) -> Floats:
@@ -117,13 +115,27 @@ def _left_by_crba(state: State) -> Floats:
     kept = tuple(f"{kind}[{name}]" for kind in ("a", "tau") for name in mechanism.joint_names)
     T, _ = left.jacobian(gtsam_ordering(graph, Ordering("kept", kept)))
     M = -np.linalg.solve(T[:, mechanism.nv :], T[:, : mechanism.nv])
+    return _measured(state, np.asarray(M, dtype=np.float64))
+
+
+def _measured(state: State, M: Floats) -> Floats:
+    """A mass matrix in the units of the caller, and symmetric."""
+    M = M * _units(state, "tau")[:, None] / _units(state, "a")
     return 0.5 * (M + M.T)
 
 
+def _units(state: State, kind: str) -> Floats:
+    """The units of a or tau in which the graph is eliminated, shape (nv,)."""
+    units = graph_units(state.mechanism).variables
+    return np.concatenate([np.zeros(0), *(units[kind, joint.name] for joint in state.mechanism.movable_joints)])
+
+
 def _nothing_known(state: State) -> LinearGraph:
+    """The dynamics in units of the mechanism."""
     nothing = np.zeros(state.mechanism.nv, dtype=bool)
     unknown = np.full(state.mechanism.nv, np.nan)
-    return dynamics_graph(state, Known(unknown, unknown, nothing, nothing))
+    graph = dynamics_graph(state, Known(unknown, unknown, nothing, nothing))
+    return scale_graph(graph, graph_units(state.mechanism))
 
 
 def _at_rest(mechanism: Mechanism, q: npt.ArrayLike) -> State:

@@ -15,6 +15,8 @@ from typing import Any
 import gtsam
 
 from factorgraph_dyn.equations import LinearGraph
+from factorgraph_dyn.solve.rows import Rows
+from factorgraph_dyn.solve.scaling import GraphUnits
 from factorgraph_dyn.spatial import Floats
 
 MOST_MOULDS = 32  # kept in each thread, the least used thrown away first
@@ -23,27 +25,38 @@ Make = Callable[[LinearGraph], gtsam.GaussianFactorGraph]
 
 
 class Mould:
-    """GTSAM factors of one structure, with views of their entries."""
+    """GTSAM factors of one structure in given units, with views of their entries."""
 
-    def __init__(self, graph: LinearGraph, factors: gtsam.GaussianFactorGraph) -> None:
+    def __init__(self, graph: LinearGraph, units: GraphUnits, factors: gtsam.GaussianFactorGraph) -> None:
         self.factors = factors
+        self.rows = Rows(graph, units)
         self._kept: list[Any] = [factors.at(index) for index in range(factors.size())]  # the views live in them
-        self._entries: list[Floats] = []  # in the order of each factor's blocks, then its right-hand side
-        for factor, made in zip(graph.factors, self._kept, strict=True):
-            A, start = made.getA(), 0
-            for variable, _ in factor.blocks:
-                self._entries.append(A[:, start : start + variable.size])
-                start += variable.size
-            self._entries.append(made.getb())
+        self._entries: list[tuple[Floats, Floats]] = []  # where the entries of each factor go, and come from
+        self._rhs: list[tuple[Floats, Floats]] = []
+        entry = row = 0
+        for made in self._kept:
+            A, b = made.getA().T, made.getb()
+            self._entries.append((A, self.rows.entries[entry : entry + A.size].reshape(A.shape)))
+            self._rhs.append((b, self.rows.rhs[row : row + b.size]))
+            entry, row = entry + A.size, row + b.size
+        self._pour(self._entries + self._rhs)
 
-    def fill(self, graph: LinearGraph) -> gtsam.GaussianFactorGraph:
-        """The factors with the numbers of a graph of this structure."""
-        entries = iter(self._entries)
-        for factor in graph.factors:
-            for _, block in factor.blocks:
-                next(entries)[...] = block
-            next(entries)[...] = factor.rhs
+    def fill(self, graph: LinearGraph) -> None:
+        """Take the numbers of a graph of this structure."""
+        self.rows.fill(graph)
+        self._pour(self._entries + self._rhs)
+
+    def push(self, rhs: Floats) -> gtsam.GaussianFactorGraph:
+        """The factors with other right-hand sides; ``rows`` keeps its own."""
+        start = 0
+        for b, _ in self._rhs:
+            b[...] = rhs[start : start + b.size]
+            start += b.size
         return self.factors
+
+    def _pour(self, pairs: list[tuple[Floats, Floats]]) -> None:
+        for there, here in pairs:
+            there[...] = here
 
 
 class _Moulds(threading.local):
@@ -54,16 +67,23 @@ class _Moulds(threading.local):
 _MOULDS = _Moulds()
 
 
-def moulded(graph: LinearGraph, make: Make) -> gtsam.GaussianFactorGraph:
-    """The graph as GTSAM factors, good until this thread asks for the next; ``make`` makes new ones."""
-    # Rows count: a block of one row would be spread over a mould of several without a word.
-    structure = (graph.variables, tuple([(len(f.rhs), *[x for x, _ in f.blocks]) for f in graph.factors]))
+def moulded(graph: LinearGraph, units: GraphUnits, make: Make) -> Mould:
+    """The graph in given units as GTSAM factors, good until this thread asks for the next; ``make`` makes new ones."""
+    # Rows count: a block of one row would be spread over a mould of several without a word. So do masks: they say
+    # which units an unknown that is known in part has.
+    structure = (
+        units,
+        graph.variables,
+        tuple([(len(f.rhs), *[x for x, _ in f.blocks]) for f in graph.factors]),
+        tuple([(x, value.mask.tobytes()) for x, value in graph.known.items() if value.mask is not None]),
+    )
     moulds = _MOULDS.by_structure
     mould = moulds.get(structure)
     if mould is None:
-        mould = moulds[structure] = Mould(graph, make(graph))
+        mould = moulds[structure] = Mould(graph, units, make(graph))
         if len(moulds) > MOST_MOULDS:
             moulds.popitem(last=False)
-        return mould.factors
+        return mould
     moulds.move_to_end(structure)
-    return mould.fill(graph)
+    mould.fill(graph)
+    return mould

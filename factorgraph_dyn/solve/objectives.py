@@ -2,7 +2,7 @@
 
 An objective gives rows  weight (x - target) ~ 0  over variables of the dynamics graph; the answer
 minimises the sum of their squares among all answers that the physics allows. Objectives
-add up; weights further than three powers of ten apart are told apart no more.
+add up.
 """
 
 from __future__ import annotations

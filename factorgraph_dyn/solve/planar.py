@@ -15,6 +15,7 @@ from factorgraph_dyn.equations import Factor, State
 from factorgraph_dyn.equations.factors import wrench
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model.kinematics import link_poses
+from factorgraph_dyn.solve.own_units import own_state
 from factorgraph_dyn.spatial import Floats
 
 PLANAR = 1e-9  # how far an axis may lean
@@ -27,7 +28,7 @@ def planar_factors(state: State) -> list[Factor]:
         InputError: Some joint moves out of the plane of the others.
     """
     poses = link_poses(state.mechanism, state.q)
-    n = plane_normal(state, poses)
+    n = plane_normal(own_state(state))
     rows = []
     for loop in state.mechanism.loops:
         R = (poses[loop.successor] @ loop.successor_placement)[:3, :3]
@@ -41,9 +42,12 @@ def planar_factors(state: State) -> list[Factor]:
     return rows
 
 
-def plane_normal(state: State, poses: dict[str, Floats] | None = None) -> Floats:
-    """The unit normal, in the world, of the plane that all joints and loops move in, shape (3,)."""
-    places = link_poses(state.mechanism, state.q) if poses is None else poses
+def plane_normal(state: State) -> Floats:
+    """The unit normal, in the world, of the plane that all joints and loops move in, shape (3,).
+
+    The state is in the mechanism's own units.
+    """
+    places = link_poses(state.mechanism, state.q)
     turns: list[tuple[str, Floats, Floats]] = []
     slides: list[tuple[str, Floats, Floats]] = []
     moving = [*state.joints.values(), *state.loops.values()]

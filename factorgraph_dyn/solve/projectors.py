@@ -26,12 +26,14 @@ from factorgraph_dyn.checks import as_names
 from factorgraph_dyn.equations import State, evaluate_state
 from factorgraph_dyn.errors import ClosureError, SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism, closure
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.solve.closed_response import bias_accelerations
 from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix
 from factorgraph_dyn.spatial import Floats
 
 RANK_TOLERANCE = 1e-9  # singular values below this share of the largest count as zero
 CLOSED_ACCELERATION = 1e-8  # how far given accelerations may break a closure, relative to the largest
+SINGULAR_INERTIA = 1e15  # condition, scaled to unit diagonal, above which a mass matrix counts as singular
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,7 @@ class Constraints:
         Jdot_v: The product of J's rate with v, shape (rows,).
         H: Mass matrix of the tree, shape (nv, nv).
         h: Gravity, velocity and loss torques, H a + h = tau + J^T lambda, shape (nv,).
+        row_units: Units of J's rows in which the mechanism is of order one, shape (rows,).
     """
 
     mechanism: Mechanism
@@ -53,48 +56,55 @@ class Constraints:
     Jdot_v: Floats
     H: Floats
     h: Floats
+    row_units: Floats
 
     @cached_property
     def rank(self) -> int:
         """Number of independent rows of J."""
-        return rank(self.J)
+        return rank(self._own_J)
 
     @cached_property
     def independent(self) -> tuple[int, ...]:
         """Indices of rows of J that are independent and span the others."""
-        return independent_rows(self.J)
+        return independent_rows(self._own_J)
 
     @cached_property
     def schur_projector(self) -> Floats:
         """P_S = I - J^T (J H^-1 J^T)^+ J H^-1, shape (nv, nv)."""
-        return np.eye(len(self.H)) - self.J.T @ self._H_J @ np.linalg.solve(self.H, self.J.T).T
+        J, units = self._own_J, natural(self.mechanism).tau
+        own = np.eye(len(self.H)) - J.T @ self._H_J @ self._solve_H(J.T).T
+        return np.asarray(units[:, None] * own / units)
 
     @cached_property
     def qr_projector(self) -> Floats:
         """P_QR = S_2 Q^T of J^T = Q [R; 0], shape (nv - rank, nv); P_QR J^T = 0."""
-        rows = list(self.independent)
-        Q, _ = np.linalg.qr(self.J[rows].T, mode="complete")
-        return np.asarray(Q[:, len(rows) :].T)
+        return _qr_projector(self.J[list(self.independent)])
 
     def accelerations_by_schur(self, tau: npt.ArrayLike) -> Floats:
         """The accelerations by the explicit solution of the manipulator's DAE, shape (nv,)."""
         # a = H^-1 (P_S (tau - h) - J^T H_J Jdot v)
-        force = self.schur_projector @ (self.mechanism.check_v(tau, "tau") - self.h)
-        return np.asarray(np.linalg.solve(self.H, force - self.J.T @ (self._H_J @ self.Jdot_v)), dtype=np.float64)
+        own = natural(self.mechanism)
+        force = (self.schur_projector @ (self.mechanism.check_v(tau, "tau") - self.h)) / own.tau
+        rate = self.Jdot_v / self.row_units
+        return np.asarray(own.v * self._solve_H(force - self._own_J.T @ (self._H_J @ rate)), dtype=np.float64)
 
     def accelerations_by_qr(self, tau: npt.ArrayLike) -> Floats:
         """The accelerations by the QR projector, with no forces of the loops at all, shape (nv,)."""
         # [P_QR H; J] a = [P_QR (tau - h); -Jdot v]
-        P, rows = self.qr_projector, list(self.independent)
-        system = np.vstack([P @ self.H, self.J[rows]])
-        rhs = np.append(P @ (self.mechanism.check_v(tau, "tau") - self.h), -self.Jdot_v[rows])
-        return np.asarray(np.linalg.solve(system, rhs), dtype=np.float64)
+        own, rows = natural(self.mechanism), list(self.independent)
+        J = self._own_J[rows]
+        P = _qr_projector(J)
+        force = P @ ((self.mechanism.check_v(tau, "tau") - self.h) / own.tau)
+        rhs = np.append(force, -(self.Jdot_v / self.row_units)[rows])
+        return np.asarray(own.v * np.linalg.solve(np.vstack([P @ self._own_H, J]), rhs), dtype=np.float64)
 
     def multipliers(self, tau: npt.ArrayLike) -> Floats:
         """The constraint forces lambda of the DAE, of least norm where rows repeat, shape (rows,)."""
         # lambda = -H_J (J H^-1 (tau - h) + Jdot v)
-        free = np.linalg.solve(self.H, self.mechanism.check_v(tau, "tau") - self.h)
-        return np.asarray(-self._H_J @ (self.J @ free + self.Jdot_v))
+        own = natural(self.mechanism)
+        free = self._solve_H((self.mechanism.check_v(tau, "tau") - self.h) / own.tau)
+        found = -self._H_J @ (self._own_J @ free + self.Jdot_v / self.row_units)
+        return np.asarray(own.work / self.row_units * found)
 
     def complete_acceleration(self, a: npt.ArrayLike, given: Iterable[str]) -> Floats:
         """The accelerations with J a + Jdot v = 0 that agree with a at the given joints, shape (nv,).
@@ -107,10 +117,7 @@ class Constraints:
         fixed = np.zeros(mechanism.nv, dtype=bool)
         for name in names:
             fixed[mechanism.v_slice(name)] = True
-        completed = np.where(fixed, wanted, 0.0)
-        target = -self.Jdot_v - self.J @ completed
-        found, _, found_rank, _ = np.linalg.lstsq(self.J[:, ~fixed], target, rcond=RANK_TOLERANCE)
-        completed[~fixed] = found
+        completed, found_rank = self.nearest_acceleration(wanted, fixed)
         broken = self.broken(completed)
         if broken:
             worst = max(broken, key=broken.__getitem__)
@@ -128,27 +135,62 @@ class Constraints:
             )
         return completed
 
+    def nearest_acceleration(self, a: Floats, fixed: npt.NDArray[np.bool_]) -> tuple[Floats, int]:
+        """The accelerations that agree with a where it is fixed and break closures least, and the rank of the rest."""
+        units = natural(self.mechanism).v
+        completed = np.where(fixed, a, 0.0) / units
+        target = -self.Jdot_v / self.row_units - self._own_J @ completed
+        found, _, found_rank, _ = np.linalg.lstsq(self._own_J[:, ~fixed], target, rcond=RANK_TOLERANCE)
+        completed[~fixed] = found
+        return completed * units, int(found_rank)
+
     def broken(self, a: Floats) -> dict[str, float]:
         """How much accelerations break each loop or coupling (m/s^2, rad/s^2), where they do."""
         misfit = np.abs(self.J @ a + self.Jdot_v)
-        allowed = CLOSED_ACCELERATION * max(
-            1.0, float(np.abs(a).max(initial=0.0)), float(np.abs(self.Jdot_v).max(initial=0.0))
-        )
+        moves = np.abs(a / natural(self.mechanism).v).max(initial=0.0)
+        turns = np.abs(self.Jdot_v / self.row_units).max(initial=0.0)
+        allowed = CLOSED_ACCELERATION * max(1.0, float(moves), float(turns))
         found: dict[str, float] = {}
-        for name, size in zip(self.names, misfit.tolist(), strict=True):
-            if size > allowed:
+        for name, size, unit in zip(self.names, misfit.tolist(), self.row_units.tolist(), strict=True):
+            if size > allowed * unit:
                 found[name] = max(size, found.get(name, 0.0))
         return found
 
+    # ---- in the mechanism's own units
+
+    @cached_property
+    def _own_J(self) -> Floats:
+        return np.asarray(self.J * natural(self.mechanism).v / self.row_units[:, None])
+
+    @cached_property
+    def _own_H(self) -> Floats:
+        own = natural(self.mechanism)
+        return np.asarray(self.H * own.v / own.tau[:, None])
+
+    @cached_property
+    def _balance(self) -> Floats:
+        """What rows and columns of H are multiplied by to give them a diagonal of ones, shape (nv,)."""
+        diagonal = np.diag(self._own_H)
+        return np.asarray(1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)))
+
+    @cached_property
+    def _balanced_H(self) -> Floats:
+        return np.asarray(self._balance[:, None] * self._own_H * self._balance)
+
+    def _solve_H(self, rhs: Floats) -> Floats:
+        """The product H^-1 rhs, shape of rhs."""
+        balance = self._balance if rhs.ndim == 1 else self._balance[:, None]
+        return np.asarray(balance * np.linalg.solve(self._balanced_H, balance * rhs))
+
     @cached_property
     def _H_J(self) -> Floats:
-        if len(self.H) and np.linalg.cond(self.H) > 1e15:
+        if len(self.H) and np.linalg.cond(self._balanced_H) > SINGULAR_INERTIA:
             raise SingularSystemError(
                 f"The tree of mechanism {self.mechanism.name!r} has a singular mass matrix, which the Schur "
                 "complement needs. Use the QR projector, or give every link inertia."
             )
         # J H^-1 J^T = W W^T; the pseudo-inverse of W decides the rank on singular values, not their squares.
-        W = np.linalg.solve(np.linalg.cholesky(self.H), self.J.T).T
+        W = np.linalg.solve(np.linalg.cholesky(self._balanced_H), (self._own_J * self._balance).T).T
         W_inverse = np.linalg.pinv(W, rcond=RANK_TOLERANCE)
         return np.asarray(W_inverse.T @ W_inverse, dtype=np.float64)
 
@@ -174,7 +216,26 @@ def constraints_at(state: State) -> Constraints:
     names = tuple(c.name for c in found for _ in range(len(c.error)))
     J = closure.stacked_jacobian(mechanism, found)
     H, h = mass_matrix(mechanism, state.q), bias(mechanism, state.q, state.v)
-    return Constraints(mechanism, names, J, _rate_of_jacobian(state, found), H, h)
+    return Constraints(mechanism, names, J, _rate_of_jacobian(state, found), H, h, _row_units(mechanism, found))
+
+
+def _row_units(mechanism: Mechanism, found: list[closure.Constraint]) -> Floats:
+    """The units of all closures' rows: 1 for those that turn, the mechanism's length for those that slide."""
+    own, units = natural(mechanism), [np.zeros(0)]
+    joints = {coupling.name: coupling.joint for coupling in mechanism.couplings}
+    for constraint in found:
+        if constraint.directions is None:
+            units.append(own.freedoms(mechanism.joint_by_name[joints[constraint.name]]))
+        else:
+            turns = constraint.directions[:3].any(axis=0)
+            units.append(np.where(turns, 1.0, own.length))
+    return np.concatenate(units)
+
+
+def _qr_projector(J: Floats) -> Floats:
+    """An orthonormal basis, as rows, of what J^T leaves out; the rows of J are independent."""
+    Q, _ = np.linalg.qr(J.T, mode="complete")
+    return np.asarray(Q[:, len(J) :].T)
 
 
 def rank(matrix: Floats, tolerance: float = RANK_TOLERANCE) -> int:

@@ -40,9 +40,7 @@ Method = Literal["rk4", "semi_implicit"]
 MOST_STEPS = 1e8
 METHODS = ("rk4", "semi_implicit")
 LONG_RUN = 2000  # steps from which a progress bar is worth its place
-STILL_CLOSED = (
-    1e-12  # closure error, rad and parts of the mechanism's size, below which projecting would only stir rounding
-)
+STILL_CLOSED = 1e-12  # closure error, in the mechanism's size, below which projecting would only stir rounding
 # Inside a Runge-Kutta step the loops are open by O(step^2); redundant ones then contradict each other
 # a little, and the elimination's least squares is the right answer.
 STAGE_OPTIONS = LoopOptions(residual_tolerance=1e-2, check_unique=False)
@@ -214,7 +212,7 @@ def _semi_implicit_step(motion: _Motion, t: float, q: Floats, v: Floats, step: f
 
 
 def _closed_again(mechanism: Mechanism, q: Floats, v: Floats) -> tuple[Floats, Floats]:
-    """The nearest state on the closure."""
+    """The nearest state on the closure, found in the mechanism's own units."""
     if not mechanism.is_closed_kind:
         return q, v
     if closure.relative_error(mechanism, q) > STILL_CLOSED:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from factorgraph_dyn.equations import Known, State
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.solve.own_units import own_state
 from factorgraph_dyn.spatial import Floats
 
 SUSPICIOUS_GROWTH = 1e7  # answers that grow a right-hand side by more than this are looked into
@@ -48,7 +49,7 @@ def check_inertia(state: State, unknown: Mask) -> None:
         state: The mechanism at a state; loops and couplings are not looked at.
         unknown: Which joint accelerations are not given, shape (nv,).
     """
-    loose = _motion_without_inertia(state, unknown)
+    loose = _motion_without_inertia(own_state(state), unknown)
     if not loose.any():
         return
     mechanism = state.mechanism

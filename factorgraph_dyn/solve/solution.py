@@ -13,12 +13,11 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.factors import acceleration, wrench
 from factorgraph_dyn.errors import ResidualError
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.solve.elimination import BayesNet, Solved, eliminate
+from factorgraph_dyn.solve.elimination import BayesNet, eliminate, measured
+from factorgraph_dyn.solve.scaling import graph_units, scale_graph, variable_units
 from factorgraph_dyn.spatial import Floats
 
-RESIDUAL_TOLERANCE = 1e-9  # of the largest term in equations of the same kind
-QUICKLY_GOOD = 1e-12  # residuals below it need no closer look
-MOTION_KINDS = ("acceleration", "coupling")
+RESIDUAL_TOLERANCE = 1e-9  # of the terms of an equation
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +27,12 @@ class Solution:
     Attributes:
         a: Joint accelerations, rad/s^2 or m/s^2, shape (nv,).
         tau: Joint torques, N m or N, shape (nv,).
-        residual: Largest misfit of an equation, relative to the terms in equations of its kind.
+        residual: Largest misfit of an equation, relative to its terms.
         ordering: The ordering the graph was eliminated in.
         graph: The equations.
         state: The mechanism at (q, v).
         values: Every variable of the graph.
-        eliminated: The Bayes net, where one was made; with loops it holds soft rows too.
+        eliminated: The Bayes net in units of the mechanism, where one was made; with loops it holds soft rows too.
         not_unique: Indices of the entries of internal wrenches that redundant loops leave free, by
             variable name such as ``F[tip]``; they were taken of least norm.
     """
@@ -80,8 +79,10 @@ class Solution:
 
     @cached_property
     def bayes_net(self) -> BayesNet:
-        """The Bayes net of the elimination."""
-        return self.eliminated or eliminate(self.graph, self.ordering)
+        """The Bayes net of the elimination; its rows are in units of the mechanism, its variables are the graph's."""
+        units = graph_units(self.state.mechanism)
+        net = self.eliminated or eliminate(scale_graph(self.graph, units), self.ordering)
+        return measured(net, self.graph, variable_units(self.graph, units))
 
 
 def joint_vector(state: State, kind: str, given: Floats, values: Mapping[Variable, Floats]) -> Floats:
@@ -105,72 +106,26 @@ def given_or_nan(known: Known) -> tuple[Floats, Floats]:
     return np.where(known.a_mask, known.a, np.nan), np.where(known.tau_mask, known.tau, np.nan)
 
 
-def quick_residual(solved: Solved) -> float | None:
-    """An upper bound of the residual, or None where it does not show at once that the answer is good."""
-    motion = force = 0.0
-    for variable, value in solved.values.items():
-        if variable.kind in ("A", "a"):
-            motion = max(motion, abs(value[-1]))  # any entry will do: a smaller scale is a stricter bound
-        else:
-            force = max(force, abs(value[-1]))
-    bound = solved.misfit / min(motion, force) if motion > 0 and force > 0 else np.inf
-    return bound if bound < QUICKLY_GOOD else None
-
-
 def check_residual(
-    graph: LinearGraph,
-    values: Mapping[Variable, Floats],
-    ordering: Ordering,
-    tolerance: float = RESIDUAL_TOLERANCE,
-) -> float:
-    """The largest misfit of an equation, relative to the largest term in equations of its kind.
+    residual: float, worst: Factor, graph: LinearGraph, ordering: Ordering, tolerance: float = RESIDUAL_TOLERANCE
+) -> None:
+    """Raise a ResidualError if an answer's backward error is too large for it to be trusted.
 
-    Raises:
-        ResidualError: It is too large for the answer to be trusted.
+    Args:
+        residual: The largest misfit of a row, relative to its terms.
+        worst: The equation with that row.
+        graph: The equations.
+        ordering: The ordering they were eliminated in.
+        tolerance: What is allowed.
     """
-    misfits = [_misfit(factor, values) for factor in graph.factors]
-    motion, force = _scales(graph, misfits)
-    residual = 0.0
-    for factor, (misfit, _) in zip(graph.factors, misfits, strict=True):
-        scale = motion if factor.kind in MOTION_KINDS else force
-        relative = misfit / scale if scale > 0 else misfit
-        if not relative <= tolerance:  # nan must not hide
-            raise ResidualError(
-                f"The answer misses equation {factor} by {relative:.2e} of its terms (allowed "
-                f"{tolerance:g}): the given values contradict the equations, or the system is "
-                "too badly conditioned. Check what is given, or use another ordering.",
-                residual=relative,
-                factor=factor,
-                graph=graph,
-                ordering=ordering,
-            )
-        residual = max(residual, relative)
-    return residual
-
-
-def _scales(graph: LinearGraph, misfits: list[tuple[float, float]]) -> tuple[float, float]:
-    """The largest term among equations of motion, and among equations of force.
-
-    Where forces cancel, as in free fall, inertia times the largest acceleration is what they are
-    measured against.
-    """
-    motion = force = heaviest = 0.0
-    for factor, (_, size) in zip(graph.factors, misfits, strict=True):
-        if factor.kind in MOTION_KINDS:
-            motion = max(motion, size)
-        else:
-            force = max(force, size)
-            if factor.kind == "wrench":
-                heaviest = max(heaviest, max(factor.blocks[0][1].diagonal().tolist()))
-    return motion, max(force, heaviest * motion)
-
-
-def _misfit(factor: Factor, values: Mapping[Variable, Floats]) -> tuple[float, float]:
-    """The largest misfit of a factor's rows, and its largest term."""
-    error = factor.rhs
-    size = max(map(abs, factor.rhs.tolist()), default=0.0)
-    for variable, block in factor.blocks:
-        term = block @ values[variable]
-        error = error - term
-        size = max(size, *map(abs, term.tolist()))
-    return max(map(abs, error.tolist()), default=0.0), size
+    if residual <= tolerance:  # nan must not hide
+        return
+    raise ResidualError(
+        f"The answer misses equation {worst} by {residual:.2e} of its terms (allowed {tolerance:g}): the given "
+        "values contradict the equations, or the system is too badly conditioned. Check what is given, or use "
+        "another ordering.",
+        residual=residual,
+        factor=worst,
+        graph=graph,
+        ordering=ordering,
+    )

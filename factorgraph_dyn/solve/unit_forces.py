@@ -13,11 +13,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from factorgraph_dyn.equations import Known, State, dynamics_graph
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import aba
 from factorgraph_dyn.solve import singularity
 from factorgraph_dyn.solve.contacts import Inputs
-from factorgraph_dyn.solve.elimination import eliminate
+from factorgraph_dyn.solve.elimination import solve_graph
+from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.spatial import Floats
 
 
@@ -27,9 +29,18 @@ def unit_force_method(state: State, inputs: Inputs) -> tuple[Floats, Floats]:
     free = solve_once(state, np.zeros(state.mechanism.nv), {})
     columns = np.empty((state.mechanism.nv, inputs.size))
     for k in range(inputs.size):
-        wrenches = {link: W[:, k] for link, W in inputs.wrenches.items() if W[:, k].any()}
-        columns[:, k] = solve_once(state, inputs.torques[:, k], wrenches) - free
+        force = _force(state, inputs, k, free)
+        wrenches = {link: force * W[:, k] for link, W in inputs.wrenches.items() if W[:, k].any()}
+        columns[:, k] = (solve_once(state, force * inputs.torques[:, k], wrenches) - free) / force
     return free, columns
+
+
+def _force(state: State, inputs: Inputs, k: int, free: Floats) -> float:
+    """How much of input k moves the mechanism about as fast as it moves without, so that no digits cancel."""
+    own = natural(state.mechanism)
+    pushes = [np.abs(inputs.torques[:, k] / own.tau).max(initial=0.0)]
+    pushes += [np.abs(W[:, k] / own.wrench).max() for W in inputs.wrenches.values()]
+    return float((1.0 + np.abs(free / own.v).max(initial=0.0)) / (max(pushes) or 1.0))
 
 
 def solve_once(state: State, tau: Floats, wrenches: Mapping[str, Floats]) -> Floats:
@@ -38,9 +49,9 @@ def solve_once(state: State, tau: Floats, wrenches: Mapping[str, Floats]) -> Flo
     nothing, everything = np.zeros(mechanism.nv, dtype=bool), np.ones(mechanism.nv, dtype=bool)
     graph = dynamics_graph(state, Known(np.full(mechanism.nv, np.nan), tau, nothing, everything), wrenches)
     names = tuple(name for name in aba(mechanism) if name in graph.by_name)
-    values = eliminate(graph, Ordering("aba", names)).net.optimize()
+    values = solve_graph(graph, Ordering("aba", names), units=graph_units(mechanism)).values
     a = np.empty(mechanism.nv)
-    for key, variable in enumerate(graph.variables):
+    for variable, value in values.items():
         if variable.kind == "a":
-            a[mechanism.v_slices[variable.owner]] = values.at(key)
+            a[mechanism.v_slices[variable.owner]] = value
     return a

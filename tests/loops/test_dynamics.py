@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn.model.units import natural
 from tests.loops.mechanisms import random_planar, random_spatial, single_loop
 from tests.loops.oracle import DenseOracle, free_entries, null_space, pinocchio_accelerations, relative
 
@@ -104,8 +105,10 @@ def test_what_is_not_unique_is_named_and_of_least_norm(name):
     forces = np.concatenate([np.full(x.size, x.kind == "F") for x in graph.variables])
     x = np.concatenate([solution.values[variable] for variable in graph.variables])
     np.testing.assert_allclose(A @ x, b, atol=1e-10)
-    # least norm: forces have no part along the free directions
-    assert np.abs(N[forces].T @ x[forces]).max(initial=0.0) < 1e-8 * np.abs(x[forces]).max()
+    # least norm, moments divided by the mechanism's length: forces have no part along the free directions
+    measure = np.tile([1.0, 1.0, 1.0, *[1.0 / natural(mechanism).extent] * 3], forces.sum() // 6)
+    measured, along = x[forces] / measure, N[forces] / measure[:, None]
+    assert np.abs(along.T @ measured).max(initial=0.0) < 1e-8 * np.abs(measured).max()
 
 
 def test_other_choices_for_internal_wrenches():

@@ -334,6 +334,20 @@ def test_damping_of_every_actuator_acts(actuator, tmp_path):
     assert compare_with_engine(mechanism, engine, states=2).within(AGREES)
 
 
+@pytest.mark.parametrize("default", [
+    "<motor damping='1'/><position damping='2'/>", "<position damping='2'/><motor damping='1'/>",
+    "<motor damping='5'/><default class='c'><general damping='3'/></default>",
+    "<cylinder damping='5'/><default class='c'><motor gear='3'/></default>",
+])  # fmt: skip
+def test_actuators_of_all_kinds_share_their_defaults(default, tmp_path):
+    chosen = "class='c'" if "class" in default else ""
+    text = f"""<mujoco><default>{default}</default><worldbody>{BODY}</worldbody>
+      <actuator><motor joint='j' {chosen}/></actuator></mujoco>"""
+    mechanism, engine = engine_for(text.format('<geom size=".1" pos=".3 0 0"/>'), tmp_path)
+    assert mechanism.joint_by_name["j"].damping > 0
+    assert compare_with_engine(mechanism, engine, states=2).within(AGREES)
+
+
 BODY = "<body name='b'><joint name='j'/>{}</body>"
 BAD = {
     "comes from a mesh": BODY.format("<geom type='mesh' mesh='m'/>"),
@@ -342,6 +356,7 @@ BAD = {
     + "</worldbody><equality><joint joint1='j' joint2='k' polycoef='0 1 2 0 0'/></equality><worldbody>",
     "is not read. Expand it": "<body><replicate count='3'/></body>",
     "default class 'gone'": BODY.format("<geom class='gone' size='.1'/>"),
+    "default class 'lost'": "</worldbody><actuator><motor joint='j' class='lost'/></actuator><worldbody>",
     "needs 1 positive sizes": BODY.format("<geom/>"),
     "joint type 'bad'": "<body><joint type='bad'/></body>",
     "only joint of a body of the world": "<body><body><freejoint/></body></body>",

@@ -90,6 +90,7 @@ UNUSED = {
     "acts through a site": (11, actuator("<motor site='t' gear='1 0 0 0 0 0'/><motor site='s' gear='1 0 0 0 0 0'/>")),
     "for 1 more": (11, actuator("<motor site='t' gear='1 0 0 0 0 0'/><motor site='s' gear='1 0 0 0 0 0'/>")),
     "acts through a tendon that bends": (11, actuator("<motor tendon='x'/>", spatial("name='x'"))),
+    "joint 'gone' is not in the file": (11, actuator("<motor joint='gone'/>")),
     "a muscle's force": (11, actuator("<muscle joint='j' lengthrange='-1 1'/>")),
     "by its length, speed": (11, actuator("<general joint='j' biastype='muscle' lengthrange='-1 1'/>")),
     "a motor's circuit": (11, actuator("<dcmotor joint='j' motorconst='.1' resistance='2'/>")),
@@ -122,6 +123,19 @@ def test_equalities_that_the_file_turns_off_are_not_read(flag):
     mechanism = fgd.loads(robot(before, "<equality><connect body1='b' anchor='0 0 0'/></equality>"))
     assert not mechanism.loops
     assert any("not active" in warning for warning in mechanism.warnings)
+
+
+@pytest.mark.parametrize("last", ["enable", "disable"])
+def test_of_several_options_the_last_counts(last):
+    """Included files have options of their own."""
+    options = "<option gravity='0 0 -3' density='9'><flag gravity='{}' damper='disable'/></option>"
+    first = "enable" if last == "disable" else "disable"
+    text = robot(options.format(first) + f"<option density='0'><flag gravity='{last}' damper='enable'/></option>")
+    mechanism = fgd.loads(text)
+    q, v = np.array([0.3, -0.4]), np.array([2.0, -1.0])
+    _, h = equations(mujoco.MjModel.from_xml_string(text), q, v)
+    assert np.abs(fgd.bias(mechanism, q, v) - h).max() < AGREES * np.abs(h).max()
+    assert not mechanism.warnings
 
 
 def test_what_has_no_force_at_all_is_the_same_as_in_mujoco(tmp_path):

@@ -355,6 +355,7 @@ def test_the_folder_does_not_move_where_includes_are_sought(tmp_path):
     (robots / "arm/model.sdf").write_text(arm.format(1))
     for folder in (None, robots, tmp_path):
         assert place(fgd.load(robots / "model.sdf", folder=folder), "arm::tip")[0, 3] == 1
+    assert place(fgd.loads(robot, folder=robots), "arm::tip")[0, 3] == 1
     (tmp_path / "models/arm").mkdir()
     (tmp_path / "models/arm/model.sdf").write_text(arm.format(2))
     assert place(fgd.load(robots / "model.sdf", folder=tmp_path), "arm::tip")[0, 3] == 1

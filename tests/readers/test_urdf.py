@@ -82,6 +82,7 @@ def test_rotor_inertia_of_a_transmission(tag):
     <mechanicalReduction>100</mechanicalReduction></actuator></transmission>"""
     mechanism = fgd.loads(chain(["revolute"]).replace("</robot>", transmission + "</robot>"))
     assert mechanism.joint_by_name["j0"].armature == pytest.approx(2.0)
+    assert not mechanism.warnings
 
 
 def test_link_with_two_parents_closes_a_loop():
@@ -110,6 +111,8 @@ def test_merged_links_keep_the_dynamics_and_leave_frames():
     np.testing.assert_allclose(T, link_poses(kept, q)["l4"], atol=1e-14)
 
 
+GEARED = """<transmission><joint name="j0"/><actuator name="m"><mechanicalReduction>{}</mechanicalReduction></actuator>
+</transmission>"""
 ODD = {
     "'--'": "<!-- a -- b --><robot name='r'><link name='a'/></robot>",
     "follows the root": "<robot name='r'><link name='a'/></robot>\n<junk",
@@ -122,13 +125,11 @@ ODD = {
     "triangle inequality": chain(["revolute"]).replace('izz=".5"', 'izz="50"'),
     "is normalised": chain(["revolute"], axis="0 0 2"),
     "damping is negative": chain(["revolute"], extra=LIMIT + '<dynamics damping="-1"/>'),
-    "reduction is only used with": chain(["revolute"]).replace(
-        "</robot>",
-        "<transmission><actuator><mechanicalReduction>50</mechanicalReduction></actuator></transmission></robot>",
-    ),
+    "the reduction is not used": chain(["revolute"]).replace("</robot>", GEARED.format(50) + "</robot>"),
     "<turnGravityOff> is not used. The same holds for 1 more": chain(["revolute"]).replace(
         "</robot>", "<gazebo reference='l0'><turnGravityOff>true</turnGravityOff></gazebo>" * 2 + "</robot>"
     ),
+    "<gravity> is not used": chain(["revolute"]).replace("</robot>", "<gazebo><gravity>0</gravity></gazebo></robot>"),
     "<springStiffness> is not used": chain(["revolute"]).replace(
         "</robot>", "<gazebo reference='j0'><springStiffness>5</springStiffness></gazebo></robot>"
     ),
@@ -197,8 +198,8 @@ def test_elements_that_are_not_read_are_noted_once():
 
 def test_what_says_nothing_is_not_noted():
     gazebo = "<gazebo><turnGravityOff>false</turnGravityOff><dampingFactor>0.0</dampingFactor><plugin/></gazebo>"
-    reduction = "<transmission><actuator><mechanicalReduction>1.0</mechanicalReduction></actuator></transmission>"
-    assert not fgd.loads(chain(["revolute"]).replace("</robot>", gazebo + reduction + "</robot>")).warnings
+    gazebo += "<gazebo><gravity>true</gravity></gazebo>" + GEARED.format("1.0")
+    assert not fgd.loads(chain(["revolute"]).replace("</robot>", gazebo + "</robot>")).warnings
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
     )
     actuators = read_actuators(scene)
     add_actuator_effects(actuators, constraints, joints, scene.notes)
-    note_unmodelled(scene, actuators)
+    note_unmodelled(scene, actuators, joints)
     connections = [_effects_added(c, constraints) for c in draft.connections]
     if actuators:
         driven = {joint for actuator in actuators for joint in actuator.gears}

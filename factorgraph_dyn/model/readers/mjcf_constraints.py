@@ -18,25 +18,17 @@ import numpy as np
 from factorgraph_dyn.model.assembly import Connection
 from factorgraph_dyn.model.parts import Coupling, Joint
 from factorgraph_dyn.model.readers import rotations
-from factorgraph_dyn.model.readers.mjcf_scene import MAIN, Scene, constant_coefficient, note_yield, translation
+from factorgraph_dyn.model.readers.mjcf_scene import (
+    ACTUATORS,
+    MAIN,
+    Scene,
+    constant_coefficient,
+    note_yield,
+    translation,
+)
 from factorgraph_dyn.model.readers.xml_tree import Element
 from factorgraph_dyn.spatial import Floats, inverse_pose, pose
 
-ACTUATORS = (
-    "general",
-    "motor",
-    "position",
-    "velocity",
-    "intvelocity",
-    "damper",
-    "cylinder",
-    "muscle",
-    "adhesion",
-    "dcmotor",
-    "pid",
-    "orientation",
-    "plugin",
-)
 Tendon = dict[str, float]  # the coefficient of each joint
 
 
@@ -127,10 +119,7 @@ def read_actuators(scene: Scene) -> list[Actuator]:
     for index, element in enumerate(scene.sections("actuator"), start=1):
         if element.tag not in ACTUATORS:
             element.fail(f"the actuator is not known. Actuators: {', '.join(ACTUATORS)}.")
-        # The defaults of all kinds of actuators are those of one and the same.
-        kinds = scene.defaults.get(element.get("class") or MAIN, {})
-        inherited = {k: x for tag in ACTUATORS for k, x in kinds.get(tag, {}).items()}
-        whole = Element(element.tag, {**inherited, **element.attributes}, element.file, element.line)
+        whole = scene.resolve(element, MAIN, "actuator")
         given = whole.parse_numbers(whole.get("gear") or "1", "the attribute 'gear'")
         gear = (*(float(x) for x in given), *(0.0,) * 6)[:6]
         driven: dict[str, tuple[float, ...]] = {}

@@ -20,6 +20,21 @@ from factorgraph_dyn.spatial import Floats, pose
 
 MAX_INCLUDES = 200
 MAIN = "main"
+ACTUATORS = (
+    "general",
+    "motor",
+    "position",
+    "velocity",
+    "intvelocity",
+    "damper",
+    "cylinder",
+    "muscle",
+    "adhesion",
+    "dcmotor",
+    "pid",
+    "orientation",
+    "plugin",
+)
 ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
 
 
@@ -112,8 +127,7 @@ def read_scene(document: Document, folder: Path | None) -> Scene:
     scene = Scene(root, Settings(), {MAIN: {}}, notes)
     for compiler in root.all("compiler"):
         _read_compiler(compiler, scene.settings, notes)
-    for option in root.all("option"):
-        _read_option(option, scene.settings, notes)
+    _read_options(root.all("option"), scene.settings, notes)
     for default in root.all("default"):
         _read_default(default, scene.defaults, None)
     return scene
@@ -188,23 +202,25 @@ def _read_compiler(element: Element, settings: Settings, notes: list[str]) -> No
         notes.append(element.note("alignfree is not used: a free body's frame stays as written."))
 
 
-def _read_option(element: Element, settings: Settings, notes: list[str]) -> None:
-    settings.gravity = element.vector("gravity", 3, settings.gravity)
-    flags = element.first("flag")
-    if flags is not None:
-        if flags.get("gravity") == "disable":
-            settings.gravity = np.zeros(3)
-        if "disable" in (flags.get("equality"), flags.get("constraint")):
-            settings.equalities = False
-        notes.extend(
-            flags.note(f"{key}='disable' is not used: springs, dampers and friction act as written.")
-            for key in ("passive", "spring", "damper", "frictionloss", "constraint")
-            if flags.get(key) == "disable"
-        )
+def _read_options(options: list[Element], settings: Settings, notes: list[str]) -> None:
+    """What the options say; of several, the last that says something about a matter counts."""
+    said = {key: element for element in options for key in element.attributes}
+    flags = {key: flag for element in options for flag in element.all("flag") for key in flag.attributes}
+    disabled = {key for key, flag in flags.items() if flag.get(key) == "disable"}
+    if "gravity" in said:
+        settings.gravity = said["gravity"].vector("gravity", 3)
+    if "gravity" in disabled:
+        settings.gravity = np.zeros(3)
+    settings.equalities = disabled.isdisjoint({"equality", "constraint"})
     notes.extend(
-        element.note(f"the {key} of the medium is not used: there is no fluid.")
+        flags[key].note(f"{key}='disable' is not used: springs, dampers and friction act as written.")
+        for key in ("passive", "spring", "damper", "frictionloss", "constraint")
+        if key in disabled
+    )
+    notes.extend(
+        said[key].note(f"the {key} of the medium is not used: there is no fluid.")
         for key in ("density", "viscosity")
-        if element.number(key, 0.0) != 0
+        if key in said and said[key].number(key) != 0
     )
 
 
@@ -223,7 +239,9 @@ def _read_default(element: Element, defaults: dict[str, dict[str, dict[str, str]
         defaults[name] = attributes
     for child in element.children:
         if child.tag != "default":
-            attributes.setdefault(child.tag, {}).update(child.attributes)
+            # The defaults of all kinds of actuators are those of one and the same.
+            tag = "actuator" if child.tag in ACTUATORS else child.tag
+            attributes.setdefault(tag, {}).update(child.attributes)
     for child in element.all("default"):
         _read_default(child, defaults, name or MAIN)
 

@@ -7,7 +7,7 @@ the first is noted with the number of the others. Runs once a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from factorgraph_dyn.model.readers.mjcf_constraints import Actuator
 from factorgraph_dyn.model.readers.mjcf_scene import Scene
@@ -24,9 +24,9 @@ MUSCLE_KEYS = ("gaintype", "biastype", "dyntype")
 INDIRECT = {"site": "a site", "tendon": "a tendon that bends", "cranksite": "a crank", "body": "a body"}
 
 
-def note_unmodelled(scene: Scene, actuators: Sequence[Actuator]) -> None:
+def note_unmodelled(scene: Scene, actuators: Sequence[Actuator], joints: Container[str]) -> None:
     """Note the actuators, plugins and flexible parts whose forces are missing from the mechanism."""
-    found = [(actuator.where, message) for actuator in actuators if (message := _actuator_lacks(actuator))]
+    found = [(actuator.where, message) for actuator in actuators if (message := _actuator_lacks(actuator, joints))]
     for section in (*scene.root.all("worldbody"), *scene.root.all("actuator")):
         found += [(e, "the plugin is not run; its forces are missing.") for e in _below(section) if e.tag == "plugin"]
     found += [
@@ -37,7 +37,7 @@ def note_unmodelled(scene: Scene, actuators: Sequence[Actuator]) -> None:
     scene.notes.extend(noted_once(found))
 
 
-def _actuator_lacks(actuator: Actuator) -> str | None:
+def _actuator_lacks(actuator: Actuator, joints: Container[str]) -> str | None:
     """What an actuator does that is not modelled, or None where it pushes joints by fixed gears."""
     element = actuator.where
     if element.tag == "adhesion":
@@ -45,6 +45,8 @@ def _actuator_lacks(actuator: Actuator) -> str | None:
     if not actuator.gears:
         through = next((noun for key, noun in INDIRECT.items() if element.get(key)), "no joint")
         return f"it acts through {through}, not on joints by a fixed gear; its force is not used."
+    if missing := [name for name in actuator.gears if name not in joints]:
+        return f"joint {missing[0]!r} is not in the file; the actuator is not used."
     kind = "muscle" if any(element.get(key) == "muscle" for key in MUSCLE_KEYS) else element.tag
     return f"{OWN_FORCES[kind]}: tau stands for what it exerts." if kind in OWN_FORCES else None
 

@@ -175,14 +175,15 @@ class _Files:
     included: int = 0
 
     def places(self, element: Element) -> list[Path]:
-        """Where an include is sought: beside the main file, beside its own, and above the main file.
+        """Where an include is sought: beside the main file, beside its own, and in the folders above the main one.
 
         Models lie beside one another in a folder of models; it is looked for no higher than includes may go.
+        A text, which lies nowhere, is taken to lie there.
         """
         here = self.main.parent.resolve()
         inside = (self.folder or here).resolve()
         above = [folder for folder in here.parents if folder.is_relative_to(inside)]
-        return [here, Path(element.file).parent, *above]
+        return [here, Path(element.file).parent, *above, inside]
 
 
 def read_world(top: Element, version: float, folder: Path | None, notes: list[str]) -> Scope:

@@ -25,6 +25,7 @@ from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Joint, Link
 from factorgraph_dyn.model.readers.limits import joint_limits
 from factorgraph_dyn.model.readers.rotations import from_rpy
+from factorgraph_dyn.model.readers.urdf_transmissions import reflected_inertias
 from factorgraph_dyn.model.readers.urdf_unmodelled import note_unmodelled
 from factorgraph_dyn.model.readers.xml_tree import Document, Element
 from factorgraph_dyn.spatial import Floats, pose
@@ -41,8 +42,6 @@ KINDS = {
     "universal": "universal",
 }
 XACRO_ONLY = ("xacro:include", "xacro:macro", "xacro:property", "xacro:arg", "xacro:if", "xacro:unless")
-ROTOR_TAGS = ("drake:rotor_inertia", "rotor_inertia", "rotorInertia", "motorInertia")
-RATIO_TAGS = ("drake:gear_ratio", "gear_ratio", "mechanicalReduction")
 
 
 def read_urdf(document: Document) -> Mechanism:
@@ -59,7 +58,7 @@ def read_urdf(document: Document) -> Mechanism:
     if not links:
         root.fail("the robot has no <link>: there is nothing to load. Expand its xacro file again.")
     bodies = [_link(element, notes) for element in links.values()]
-    armatures = _armatures(root, notes)
+    armatures = reflected_inertias(root, notes)
     connections = [_connection(e, links, armatures.get(n, 0.0), notes) for n, e in joints.items()]
     couplings = [c for e in joints.values() if (c := _mimic(e, joints, notes))]
     gears = _unique(root.all("coupling"), "coupling").values()
@@ -282,37 +281,6 @@ def _above(link: str, into: dict[str, Joint]) -> list[Joint]:
         found.append(into[link])
         link = into[link].parent
     return found
-
-
-def _armatures(root: Element, notes: list[str]) -> dict[str, float]:
-    """Rotor inertia times the squared reduction, by joint, from the transmissions that give it."""
-    found: dict[str, float] = {}
-    for transmission in root.all("transmission"):
-        actuator = transmission.first("actuator")
-        joint = transmission.first("joint")
-        if actuator is None or joint is None or not joint.get("name"):
-            continue
-        places = (actuator, transmission, joint)
-        rotor = _first_value(places, ROTOR_TAGS)
-        if rotor is None:
-            continue
-        ratio = _first_value(places, RATIO_TAGS)
-        value = rotor if ratio is None else rotor * ratio * ratio
-        if value < 0 or not np.isfinite(value):
-            notes.append(transmission.note(f"the reflected inertia is {value:g}; it is not used."))
-            continue
-        found[joint.name()] = found.get(joint.name(), 0.0) + value
-    return found
-
-
-def _first_value(places: tuple[Element, ...], tags: tuple[str, ...]) -> float | None:
-    for place in places:
-        for child in place.children:
-            if child.tag in tags:
-                if child.get("value") is not None:
-                    return child.number("value")
-                return child.parse_number(child.text, "the text")
-    return None
 
 
 def _base(root: Element, links: dict[str, Element], connections: list[Connection]) -> str:

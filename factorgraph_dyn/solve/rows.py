@@ -1,0 +1,97 @@
+"""The rows of a graph as flat arrays: what an answer misses of each equation, beside the equation's own terms.
+
+    misfit           r = b - A x
+    backward error   max over rows of  |r| / (|A| |x| + |b| + a share of the largest unknown)
+
+The backward error is the largest relative change of coefficients that would make the answer exact, whatever the
+units of a row. The last term is for rows in which nothing happens, such as those out of the plane of a planar
+mechanism; it wants rows and unknowns in units that suit them (``scaling``).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from factorgraph_dyn.equations import LinearGraph
+from factorgraph_dyn.solve.scaling import GraphUnits, column_units, row_units
+from factorgraph_dyn.spatial import Floats
+
+MOTION_ROWS = ("acceleration", "coupling", "velocity")
+MOTIONS = ("A", "a", "V")
+
+
+class Quiet(NamedTuple):
+    """Shares of the largest motion and of the largest unknown that a row's own terms are taken to have at least."""
+
+    motion: float = 1e-3
+    force: float = 1e-3
+
+
+QUIET = Quiet()
+# Loops that are open by a little contradict each other by as much of the largest motion.
+QUIET_LOOPS = Quiet(motion=1.0)
+
+
+class Rows:
+    """The equations of graphs of one structure, in given units.
+
+    Attributes:
+        entries: All blocks, each column after column, factor after factor, in the given units.
+        rhs: All right-hand sides.
+        columns: The units of the unknowns.
+    """
+
+    def __init__(self, graph: LinearGraph, units: GraphUnits) -> None:
+        self.columns = column_units(graph, units)
+        self._row_units = row_units(graph, units)
+        places = graph.column_slices
+        row_index, column_index, start = [np.zeros(0, dtype=int)], [np.zeros(0, dtype=int)], 0
+        for factor in graph.factors:
+            for variable, _ in factor.blocks:
+                columns = np.arange(places[variable].start, places[variable].stop)
+                row_index.append(np.tile(np.arange(start, start + factor.rows), variable.size))
+                column_index.append(np.repeat(columns, factor.rows))
+            start += factor.rows
+        self._row, self._column = np.concatenate(row_index), np.concatenate(column_index)
+        self._scale = self.columns[self._column] / self._row_units[self._row]
+        self.entries, self.rhs = np.zeros(len(self._row)), np.zeros(start)
+        self._moves = np.concatenate([np.zeros(0, dtype=bool), *(np.full(x.size, x.kind in MOTIONS) for x in places)])
+        kinds = [np.full(factor.rows, factor.kind not in MOTION_ROWS) for factor in graph.factors]
+        self._of_force = np.concatenate([np.zeros(0, dtype=bool), *kinds])
+        self._ends = np.cumsum([factor.rows for factor in graph.factors])
+        self.fill(graph)
+
+    def fill(self, graph: LinearGraph) -> None:
+        """Take the numbers of a graph of this structure."""
+        blocks = [block.T.reshape(-1) for factor in graph.factors for _, block in factor.blocks]
+        if blocks:
+            np.concatenate(blocks, out=self.entries)
+            self.entries *= self._scale
+        if len(self.rhs):
+            np.concatenate([factor.rhs for factor in graph.factors], out=self.rhs)
+            self.rhs /= self._row_units
+
+    def misfit(self, x: Floats, quiet: Quiet = QUIET) -> tuple[Floats, Floats]:
+        """What each row misses, and the size that this is to be compared with."""
+        terms = self.entries * x[self._column]
+        rows, sizes = len(self.rhs), np.abs(x)
+        misfit: Floats = self.rhs - np.bincount(self._row, terms, rows)
+        size: Floats = np.abs(self.rhs) + np.bincount(self._row, np.abs(terms), rows)
+        size += quiet.motion * sizes[self._moves].max(initial=0.0)
+        size[self._of_force] += quiet.force * sizes.max(initial=0.0)
+        return misfit, size
+
+    def backward_error(self, x: Floats, quiet: Quiet = QUIET) -> tuple[float, int, Floats]:
+        """The backward error of x, the row that has it, and what x misses of each row."""
+        misfit, size = self.misfit(x, quiet)
+        if not len(misfit):
+            return 0.0, 0, misfit
+        relative = np.abs(misfit) / np.maximum(size, np.finfo(float).tiny)
+        worst = int(np.argmax(relative))  # of nan too
+        return float(relative[worst]), worst, misfit
+
+    def factor_of(self, row: int) -> int:
+        """The index of the factor that a row belongs to."""
+        return int(np.searchsorted(self._ends, row, side="right"))
