@@ -53,7 +53,7 @@ def write_script(recipe: Recipe, question: Question, verdict: Verdict, origin: s
         "for name in expected:",
         "    unit = np.array(units[name])",
         "    right = np.array(expected[name])",
-        "    error = np.abs((found[name] - right) / unit).max() / max(np.abs(right / unit).max(), 1e-300)",
+        "    error = np.abs((found[name] - right) / unit).max(initial=0.0) / max(np.abs(right / unit).max(initial=0.0), 1e-300)",
         '    print(name, "found", found[name], "expected", right, "relative error", error)',
         "    worst = max(worst, error) if np.isfinite(error) else np.inf",
         f"sys.exit(int(not worst < {TOLERANCE:g}))",
