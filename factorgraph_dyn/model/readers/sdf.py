@@ -71,7 +71,7 @@ def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = F
     note_unmodelled(world, notes)
     draft = Draft(notes)
     parts = [_read_model(scope, draft) for scope in models]
-    across = _read_joints(world, draft)
+    across = _read_joints(world, draft, [connection for part in parts for connection in part])
     _tie(models, parts, across, floats=floating_base or len(models) > 1)
     gravity = top.first("gravity")
     down = np.array([0.0, 0.0, -9.81]) if gravity is None else gravity.parse_numbers(gravity.text, "gravity", (3,))
