@@ -2,7 +2,7 @@
 
 Takes a mechanism; gives states at which pivots are judged. The first ones are special:
 
-    trees    the neutral configuration and quarter turns from it, where pivots that are fine elsewhere vanish
+    all      the neutral configuration and quarter turns from it, where pivots that are fine elsewhere vanish
     loops    any assembly mode, where values that are zero in the usual one are not
 
 The rest are random; all are closed where there are loops. The work runs once a kernel.
@@ -17,7 +17,8 @@ import numpy as np
 
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.closed_states import far_closed_state, random_closed_state
-from factorgraph_dyn.model.closure import closure_error
+from factorgraph_dyn.model.closure import closure_error, nearest_velocity
+from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.size import measured
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
@@ -61,12 +62,12 @@ class States:
 def sampled_states(mechanism: Mechanism) -> States:
     """The states at which pivots are judged, the special ones first."""
     rng = np.random.default_rng(0)
+    states = [(_turned(mechanism, rng, turns), rng.normal(size=mechanism.nv)) for turns in range(SPECIAL)]
     if mechanism.is_closed_kind:
-        states = [far_closed_state(mechanism, rng) for _ in range(SPECIAL)]
+        states = [(q, nearest_velocity(mechanism, q, v)) for q, v in states[: SPECIAL // 2]]
+        states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
         states += [random_closed_state(mechanism, rng, WIDE) for _ in range(ORDINARY)]
     else:
-        states = [(mechanism.neutral(), rng.normal(size=mechanism.nv))]
-        states += [_quarter_turned(mechanism, rng) for _ in range(SPECIAL - 1)]
         states += [mechanism.random_state(rng) for _ in range(ORDINARY)]
     return _with_errors(mechanism, *(np.array(values) for values in zip(*states, strict=True)))
 
@@ -81,10 +82,11 @@ def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:
     return States(mechanism, q, v, position * own.q, speed * own.v)
 
 
-def _quarter_turned(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """A state whose coordinates are the neutral ones or a quarter turn from them."""
+def _turned(mechanism: Mechanism, rng: np.random.Generator, turns: int) -> Floats:
+    """The neutral configuration, and for other turns than 0 quarter turns from it of what no loop or coupling holds."""
     q = mechanism.neutral()
+    held = {joint for group in loop_groups(mechanism) for joint in group.joints}
     for joint in mechanism.movable_joints:
-        if joint.nq == joint.nv:
+        if turns and joint.nq == joint.nv and joint not in held:
             q[mechanism.q_slices[joint.name]] += rng.integers(-1, 2, joint.nq) * np.pi / 2
-    return q, rng.normal(size=mechanism.nv)
+    return q

@@ -4,7 +4,7 @@ Takes a mechanism and a generator; gives configurations that are closed and velo
 
     loops       set out from a closed home, the neutral configuration where it can be, along its freedoms; limits
                 throw back what leaves them, and Gauss-Newton steps within the limits close what is left
-    couplings   and joints that nothing constrains are drawn from all of their range
+    couplings   and joints that nothing constrains are drawn from all of their range, but not at limits
 
 Each group of loops and couplings that share joints is drawn apart, in the mechanism's own size. The home is found
 once a mechanism; the rest runs once a state: some milliseconds.
@@ -27,7 +27,7 @@ from factorgraph_dyn.spatial import Floats
 if TYPE_CHECKING:
     from factorgraph_dyn.model.mechanism import Mechanism
 
-HOME_TRIES = 10  # starts from which a home is sought where the neutral configuration leads to none
+HOME_TRIES = 40  # starts from which a home is sought where the neutral configuration leads to none
 RANDOM_TRIES = 20
 RANDOM_REACH = 1.0  # from home, rad or the mechanism's size
 REACH_SHRINKS = 0.85  # with every try
@@ -88,11 +88,12 @@ def _state(mechanism: Mechanism, q_own: Floats, rng: np.random.Generator) -> tup
 
 
 def _coupled(place: Place, limits: Limits | None, anywhere: Floats) -> Place | None:
-    """A random closed place of a group without loops, near a random one; None where there are loops or none is near."""
+    """The closed place next to a random one, for a group without loops; None where there are loops, or at a limit."""
     if min(place.group.members) < len(place.mechanism.loops):
         return None
     found = descend(_with_coordinates(place, anywhere), limits=limits)
-    return found if is_closed(found) else None
+    at_limit = limits is not None and limits.touched(found.q, place.group.entries)
+    return found if is_closed(found) and not at_limit else None
 
 
 def _along_freedoms(place: Place, limits: Limits | None, rng: np.random.Generator, farthest: float) -> Place:
@@ -187,4 +188,5 @@ def _group_home(mechanism: Mechanism, place: Place, starts: list[Floats]) -> tup
             if is_closed(tried[-1]):
                 return tried[-1], bounds
     nearest = min(tried, key=lambda place: place.opening)
-    raise cannot_close(mechanism, [nearest], mechanism.closure_tolerance, f" in {len(tried)} tries")
+    advice = "Check the placements of its loops and the offsets of its couplings."
+    raise cannot_close(mechanism, [nearest], mechanism.closure_tolerance, f" in {len(tried)} tries", advice)

@@ -55,6 +55,11 @@ class Place:
         """The Jacobian at the group's entries, shape (rows, entries)."""
         return group_jacobian(self.found, self.group)
 
+    @property
+    def reach(self) -> float:
+        """How far a step may go: couplings alone are linear."""
+        return np.inf if all(constraint.directions is None for constraint in self.found) else MAX_STEP
+
     @cached_property
     def worst(self) -> Constraint:
         """The constraint that is farthest open."""
@@ -90,7 +95,8 @@ def close(mechanism: Mechanism, q: Floats, hold: tuple[str, ...] = (), tolerance
     closed = np.where(reached == start, q, reached * own.q)  # what did not move keeps its last digit
     if places and max(place.opening for place in places) > allowed:
         held = f" with joints {', '.join(hold)} held" if hold else ""
-        raise cannot_close(mechanism, places, allowed, f" from this q{held}", q=closed)
+        advice = "Start nearer to a closed configuration, hold fewer joints, or check the placements of the loop."
+        raise cannot_close(mechanism, places, allowed, f" from this q{held}", advice, q=closed)
     return closed
 
 
@@ -127,7 +133,7 @@ def descend(
         iterations: How many steps at most.
     """
     moves = np.ones(len(place.group.entries), dtype=bool) if free is None else free[place.group.entries]
-    sizes, radius = [place.size], MAX_STEP
+    sizes, radius = [place.size], place.reach
     share, steps = STALLED
     while len(sizes) <= iterations and place.size > CONVERGED:
         following, radius = _lower(place, moves, limits, radius)
@@ -152,7 +158,7 @@ def _lower(
             break
         there = place.moved(x)
         if place.size - there.size > (0.5 * place.size if settled else KEPT * promised):
-            return there, min(2.0 * radius, MAX_STEP)
+            return there, min(2.0 * radius, place.reach)
         radius = 0.5 * min(radius, float(np.abs(x).max()))
     return None, radius
 
@@ -196,12 +202,11 @@ def _damped(J: Floats, b: Floats, tolerance: float, radius: float) -> Floats:
 
 
 def cannot_close(
-    mechanism: Mechanism, places: list[Place], allowed: float, where: str = "", **details: object
+    mechanism: Mechanism, places: list[Place], allowed: float, tried: str, advice: str, **details: object
 ) -> ClosureError:
     """The error that names what stays open at best, by how much, and what can be done."""
     place = max(places, key=lambda place: place.opening)
     length, gap = measured(mechanism).length, place.worst.gap
-    advice = "Start nearer to a closed configuration, hold fewer joints, or check the placements of the loop."
     enough = float(f"{1.1 * place.opening:.1e}")
     if enough <= TELLING:
         advice += (
@@ -209,7 +214,7 @@ def cannot_close(
             f"of {length:.3g} m."
         )
     return ClosureError(
-        f"Mechanism {mechanism.name!r} cannot be closed{where}: {place.worst.name!r} stays open by "
+        f"Mechanism {mechanism.name!r} cannot be closed{tried}: {place.worst.name!r} stays open by "
         f"{gap.text(length, allowed)}. {advice}",
         constraint=place.worst.name,
         distance=max(gap.angle, gap.distance * length),

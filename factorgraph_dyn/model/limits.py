@@ -57,6 +57,11 @@ class Limits:
         """Whether some of these entries of v are bounded."""
         return bool(np.isin(entries, self.entries).any())
 
+    def touched(self, q: Floats, entries: _Places) -> bool:
+        """Whether one of these entries of v is at a bound."""
+        here = q[self.coordinates]
+        return bool((np.isin(self.entries, entries) & ((here <= self.lower) | (here >= self.upper))).any())
+
     def _with(self, q: Floats, values: Floats) -> Floats:
         changed = q.copy()
         changed[self.coordinates] = values

@@ -1,9 +1,9 @@
 """How large a mechanism is, and the mechanism measured in it: closing and random states work there.
 
 Takes a mechanism; gives the farthest that two joints on one link are apart, and the same mechanism described with
-that length as 1. Masses play no part, so that a link without a body cannot make it large. The size is not rounded to
-a power of two, as the units of the dynamics are: where slides and turns are weighed against each other, a mechanism
-described in millimetres must be weighed as the same one in metres.
+that length as 1. Bodies count only where joints give no length, so that a placeholder's inertia cannot make it large.
+The size is not rounded to a power of two, as the units of the dynamics are: where slides and turns are weighed against
+each other, a mechanism described in millimetres must be weighed as the same one in metres.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from factorgraph_dyn.spatial import Floats
 if TYPE_CHECKING:
     from factorgraph_dyn.model.mechanism import Mechanism
 
-CRUMB = 1e-3  # of the size of its bodies: distances between joints below it are no measure of a mechanism
+CRUMB = 1e-9  # of the size of its bodies: distances between joints below it are rounding, and no measure
 
 
 @lru_cache(maxsize=256)
@@ -34,7 +34,7 @@ def _size(mechanism: Mechanism) -> float:
     pitches = (abs(part.pitch) for part in (*mechanism.joints, *mechanism.loops))
     between_joints = max([*_extents(mechanism), *pitches]) or max(_racks(mechanism), default=0.0)
     of_bodies = max(lengths(mechanism), default=0.0)
-    return max(between_joints, CRUMB * of_bodies) or 1.0
+    return (between_joints if between_joints > CRUMB * of_bodies else of_bodies) or 1.0
 
 
 def _extents(mechanism: Mechanism) -> Iterable[float]:

@@ -97,8 +97,7 @@ def test_links_without_bodies_do_not_make_a_mechanism_large():
     mechanism = fgd.robots.four_bar()
     light = replace(mechanism.links[-1], mass=1e-9, inertia=np.eye(3))
     odd = replace(mechanism, links=(*mechanism.links[:-1], light))
-    assert odd.size < 100 * mechanism.size
-    assert mechanism.size == pytest.approx(0.8)
+    assert odd.size == mechanism.size == pytest.approx(0.8)
 
 
 def test_slow_mechanisms_are_held_to_their_own_speed():
@@ -169,6 +168,7 @@ def test_random_hands_stay_within_limits(ratio, offset):
     assert (drawn <= LIMITS[1]).all()
     assert all(closure.is_closed(mechanism, q) for q in drawn)
     assert (drawn.std(axis=0) > 0.05).all()
+    assert np.isin(drawn, LIMITS).mean() < 0.1
 
 
 def test_random_linkages_stay_within_limits():
@@ -191,6 +191,27 @@ def test_limits_of_no_width_or_beyond_reach_count_as_none():
         q, v = mechanism.random_state(0)
         closure.check_closed(mechanism, q, v)
         assert np.ptp(q) > 0.1
+
+
+@pytest.mark.parametrize("length", [1.0, 1e3])
+def test_racks_slide_away_from_their_limits(length):
+    links = [fgd.Link("base"), fgd.Link("bar", 1.0), fgd.Link("pinion", 1.0)]
+    joints = [
+        fgd.Joint("slide", "prismatic", "base", "bar"),
+        fgd.Joint("turn", "revolute", "base", "pinion", limits=(0.0, np.inf)),
+    ]
+    rack = fgd.Mechanism("rack", links, joints, couplings=[fgd.Coupling("teeth", "slide", "turn", 0.05, 0.1)])
+    mechanism = described_in(rack, length, 1.0)
+    drawn = np.array([mechanism.random_state(seed)[0] for seed in range(20)])
+    assert (drawn[:, 1] > 0).all()
+    np.testing.assert_allclose(drawn[:, 0] * length, 0.05 * drawn[:, 1] + 0.1)
+
+
+def test_couplings_with_far_offsets_close():
+    links = [fgd.Link("base"), fgd.Link("screw", 1.0), fgd.Link("nut", 1.0)]
+    joints = [fgd.Joint(name, "revolute", "base", child) for name, child in (("drive", "screw"), ("turn", "nut"))]
+    gear = fgd.Mechanism("gear", links, joints, couplings=[fgd.Coupling("teeth", "turn", "drive", 1.0, 1e4)])
+    assert closure.is_closed(gear, gear.neutral())
 
 
 def test_random_states_repeat_with_their_seed(mechanism):
