@@ -90,7 +90,7 @@ class Summary:
         lines.append(f"{self.words}; {self.warnings} warnings of near singularity below condition 1e4.")
         for signature, count in self.failures.most_common():
             index, verdict = self.examples[signature]
-            what = verdict.words.splitlines()[0][:140] if verdict.words else f"error {verdict.error:.1e}"
+            what = verdict.words.splitlines()[0][:260] if verdict.words else f"error {verdict.error:.1e}"
             asked = f"{verdict.question.problem}, ordering {verdict.question.ordering}"
             lines.append(f"{count:6} {signature[0]} {signature[1]} (--case {index}: {asked}): {what}")
         return "\n".join(lines)
