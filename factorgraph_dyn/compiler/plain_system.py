@@ -28,6 +28,8 @@ from factorgraph_dyn.spatial import Floats
 SOLVABLE = 1e12  # condition beyond which plain floats know no better
 CANCELLED = 1e-3  # of the terms that make an answer, below which it is measured by them instead
 TINY = float(np.finfo(np.float64).tiny)
+_LEAST_INERTIA = 1e-10  # of what a joint usually moves
+_AT_REST = 1e-5  # of what the torques would do to joints that no closure held, for those that it keeps from moving
 _RANK = 1e-8  # of the largest singular value of closure, below which a row repeats others
 
 
@@ -113,7 +115,8 @@ class System:
             [_spread(self.read, asked.missed_size), _spread(self.free, D * np.hypot(asked.tau_size, tau))], axis=-1
         )
         blur, made = _spread(self.inverse, size), _times(np.abs(self.inverse), np.abs(_times(self.B, x)))
-        scale = np.maximum.reduce([made, np.abs(x), CANCELLED * blur, np.full(x.shape, TINY)])
+        held = _AT_REST * (D * np.hypot(asked.tau_size, tau)).max(axis=-1, keepdims=True) if self.rows.size else TINY
+        scale = np.maximum.reduce([made, np.abs(x), CANCELLED * blur, np.broadcast_to(np.maximum(held, TINY), x.shape)])
         scales = self._unpacked(scale, *(np.maximum(np.abs(given), TINY) for given in (a, tau)))
         return Found(a, tau, *scales, self._unpacked(blur, np.zeros(a.shape), np.zeros(a.shape))[0])
 
@@ -149,6 +152,8 @@ def _joint_scales(mechanism: Mechanism, M: Floats) -> Floats:
     """One over the root of the inertia that each joint moves, shape (states, nv)."""
     units = natural(mechanism)
     inertia = np.diagonal(M, axis1=1, axis2=2)
+    # Where axes line up a joint may move next to nothing, and where that is rounding no scale makes it regular.
+    inertia = np.maximum(inertia, _LEAST_INERTIA * np.median(inertia, axis=0))
     return 1.0 / np.sqrt(np.where(inertia > 0, inertia, units.tau / units.v))
 
 

@@ -118,7 +118,19 @@ class Trial:
         asked = self.response(a)
         chance = self._rng.normal(size=a.shape) * asked.tau_size
         tau = np.where((np.arange(len(a)) % 2 == 0)[:, None, None], asked.tau, chance)
-        return {"a": a, "tau": tau if "tau" in self.problem.arguments else np.zeros(a.shape)}
+        if "tau" in self.problem.arguments:
+            return {"a": a, "tau": tau}
+        tau = np.where(self.known["tau"], 0.0, tau)  # passive joints have no torque
+        if (self.known["a"] & self.known["tau"]).any():
+            a = self._answer(a, tau)
+        return {"a": a, "tau": np.zeros(a.shape)}
+
+    def _answer(self, a: Floats, tau: Floats) -> Floats:
+        """The accelerations that torques cause; where they do not determine them, the state is no trial."""
+        everything = np.ones(self.mechanism.nv, dtype=bool)
+        forward = System(self.here, everything, ~everything)
+        self.system.condition = np.maximum(self.system.condition, forward.condition)
+        return np.nan_to_num(forward.refined(a, tau, self.response, _REFINEMENTS).a)
 
     def _units(self, kept: str) -> dict[str, Floats]:
         """One column for every unit of what is kept."""

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.closed_states import far_closed_state, random_closed_state
+from factorgraph_dyn.model.closed_states import closed_home, far_closed_state, random_closed_state
 from factorgraph_dyn.model.closure import closure_error, nearest_velocity
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.size import measured
@@ -84,7 +84,7 @@ def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:
 
 def _turned(mechanism: Mechanism, rng: np.random.Generator, turns: int) -> Floats:
     """The neutral configuration, and for other turns than 0 quarter turns from it of what no loop or coupling holds."""
-    q = mechanism.neutral()
+    q = closed_home(mechanism) if mechanism.is_closed_kind else mechanism.neutral()
     held = {joint for group in loop_groups(mechanism) for joint in group.joints}
     for joint in mechanism.movable_joints:
         if turns and joint.nq == joint.nv and joint not in held:

@@ -65,6 +65,11 @@ def random_closed_state(
     return _state(mechanism, q, rng)
 
 
+def closed_home(mechanism: Mechanism) -> Floats:
+    """A closed configuration, the neutral one where that can be closed, shape (nq,)."""
+    return _home(mechanism).q * measured(mechanism).q
+
+
 def far_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """As `random_closed_state`, but in any assembly mode and whatever the limits; may be close to singular."""
     own, home = measured(mechanism), _home(mechanism)
