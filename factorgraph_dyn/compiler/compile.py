@@ -32,7 +32,7 @@ from factorgraph_dyn.compiler.llvm_module import ENTRY_POINTS, emit_module
 from factorgraph_dyn.compiler.problem import Mask, Problem, make_problem
 from factorgraph_dyn.compiler.problem_graph import problem_graph
 from factorgraph_dyn.compiler.program import Operations
-from factorgraph_dyn.compiler.proof import Proof, prove
+from factorgraph_dyn.compiler.proof import Proof, Trial
 from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.errors import CompileError, OrderingError
@@ -138,14 +138,18 @@ def _proved(
         CompileError: No route has a program, or none that has stands its proof.
     """
     made: list[_Made] = []
-    refusals: list[CompileError | OrderingError] = []
+    refusals: list[CompileError] = []
+    trial = Trial(mechanism, problem)
     for route in (CHEAP, *CAREFUL):
         try:
-            made.append(_attempt(mechanism, problem, ordering, route, host))
-        except (CompileError, OrderingError) as refusal:
+            made.append(_attempt(trial, mechanism, ordering, route, host))
+        except CompileError as refusal:
             refusals.append(refusal)
-            if isinstance(refusal, OrderingError):
-                break  # what is asked for, not how it was done
+            if not trial.is_regular:
+                break  # it is the problem, and not how it was taken
+        except OrderingError:
+            if route == CHEAP:
+                raise
         else:
             if made[-1].proof.is_good:
                 break
@@ -162,17 +166,15 @@ def _proved(
     return best.entry, best.code
 
 
-def _attempt(
-    mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route, host: machine.Machine
-) -> _Made:
+def _attempt(trial: Trial, mechanism: Mechanism, ordering: OrderingLike, route: Route, host: machine.Machine) -> _Made:
     """The code that a route gives, and its proof."""
-    traced = trace(mechanism, problem, ordering, route)
+    traced = trace(mechanism, trial.problem, ordering, route)
     text = emit_module(traced.program, traced.inputs, traced.outputs, host)
-    facts = {**_facts(traced), "route": dataclasses.astuple(route), "accuracy": math.nan}
     stored = machine.object_code(text, host)
     code = machine.load(stored, ENTRY_POINTS, host)
-    trial = _kernel(mechanism, problem, ordering, facts, code, (_again, ()))
-    proof = prove(mechanism, problem, trial.gufunc)
+    facts = {**_facts(traced), "route": dataclasses.astuple(route), "accuracy": math.nan}
+    unproved = _kernel(mechanism, trial.problem, ordering, facts, code, (_again, ()))
+    proof = trial.judge(unproved.gufunc)
     return _Made(cache.Entry({**facts, "accuracy": proof.accuracy}, stored), code, proof)
 
 

@@ -9,8 +9,8 @@ equations, wrenches inward by the balances of the links,
     tau_j = S_j^T F_j + armature a_j + losses
 
 and loops and couplings say by how much their own acceleration equations are missed. Beside every value goes a size:
-the sum of the norms of the terms it is made of, which is what rounding is measured by (turns keep norms, so sizes grow
-with levers alone).
+the root of the sum of squares of the norms of the terms it is made of, which is what rounding is measured by: it adds
+up as chance does, and turns keep norms.
 
 Arrays have the axes (states, columns, entries); the columns are right-hand sides. The work runs once a kernel.
 """
@@ -79,7 +79,7 @@ class Loads:
     def add(self, link: str, wrench: Floats, size: Floats | None = None) -> None:
         """Put one more wrench on a link; its size is its own unless it is said."""
         self.wrench[link] = self.wrench.get(link, 0.0) + wrench
-        self.size[link] = self.size.get(link, 0.0) + (_norms(wrench) if size is None else size)
+        self.size[link] = np.hypot(self.size.get(link, 0.0), _norms(wrench) if size is None else size)
 
 
 class ManyStates:
@@ -116,7 +116,7 @@ class ManyStates:
         V = (Ad @ self.V[joint.parent][..., None])[..., 0] + u
         lever = np.linalg.norm(T[:, :3, 3], axis=-1)
         self.V[joint.child] = V
-        self.V_size[joint.child] = _carried(self.V_size[joint.parent], lever) + _norms(u)
+        self.V_size[joint.child] = np.hypot(_carried(self.V_size[joint.parent], lever), _norms(u))
         bias = _brackets(V, u) + _subspace_rates(joint, S, v)
         self.joints[joint.name] = Moving(joint.name, joint.parent, joint.child, Ad, S, bias, lever)
 
@@ -168,7 +168,7 @@ class ManyStates:
             tau_size[..., part] = F_size[joint.name] @ _column_norms(here.S) + np.abs(own)
         if not still:
             tau += self.losses[:, None]
-            tau_size += np.abs(self.losses)[:, None]
+            tau_size = np.hypot(tau_size, self.losses[:, None])
         missed, missed_size = self._missed(a, A, still), self._missed_size(a, A_size, still)
         return Response(tau, tau_size, A, A_size, F, F_size, missed, missed_size)
 
@@ -213,10 +213,10 @@ class ManyStates:
         for joint in self.joints.values():
             own = a[..., mechanism.v_slices[joint.name]] @ _transposed(joint.S)
             A[joint.child] = A[joint.parent] @ _transposed(joint.Ad) + own
-            A_size[joint.child] = _carried(A_size[joint.parent], joint.lever[:, None]) + _norms(own)
+            A_size[joint.child] = np.hypot(_carried(A_size[joint.parent], joint.lever[:, None]), _norms(own))
             if not still:
                 A[joint.child] += joint.bias[:, None]
-                A_size[joint.child] += _norms(joint.bias)[:, None]
+                A_size[joint.child] = np.hypot(A_size[joint.child], _norms(joint.bias)[:, None])
         return A, A_size
 
     def _inward(
@@ -233,12 +233,12 @@ class ManyStates:
             if not still:
                 V, V_size = self.V[joint.child], self.V_size[joint.child]
                 own -= _dual_brackets(V, V @ G)[:, None]
-                own_size = own_size + _dual_sizes(V_size, V_size @ g)[:, None]
+                own_size = np.hypot(own_size, _dual_sizes(V_size, V_size @ g)[:, None])
             F[joint.name] = own + balance.get(joint.child, 0.0)
-            F_size[joint.name] = own_size + balance_size.get(joint.child, 0.0)
+            F_size[joint.name] = np.hypot(own_size, balance_size.get(joint.child, 0.0))
             balance[joint.parent] = balance.get(joint.parent, 0.0) + F[joint.name] @ joint.Ad
             carried = _carried(F_size[joint.name][..., ::-1], joint.lever[:, None])[..., ::-1]
-            balance_size[joint.parent] = balance_size.get(joint.parent, 0.0) + carried
+            balance_size[joint.parent] = np.hypot(balance_size.get(joint.parent, 0.0), carried)
         return F, F_size
 
     def _missed(self, a: Floats, A: dict[str, Floats], still: bool) -> Floats:
@@ -255,8 +255,8 @@ class ManyStates:
         """The sizes of the terms of `_missed`."""
         sizes = [np.zeros((*a.shape[:2], 0))]
         for loop in self.loops.values():
-            size = A_size[loop.child] + _carried(A_size[loop.parent], loop.lever[:, None])
-            size = size if still else size + _norms(loop.bias)[:, None]
+            size = np.hypot(A_size[loop.child], _carried(A_size[loop.parent], loop.lever[:, None]))
+            size = size if still else np.hypot(size, _norms(loop.bias)[:, None])
             sizes.append(size @ _column_norms(self.directions[loop.name]))
         sizes += [np.abs(here) + np.abs(source) for here, source in self._coupled(a)]
         return np.concatenate(sizes, axis=-1)
@@ -266,8 +266,8 @@ class ManyStates:
         slices = self.mechanism.v_slices
         return [(a[..., slices[c.joint]], c.ratio * a[..., slices[c.source]]) for c in self.mechanism.couplings]
 
-    def loop_loads(self, forces: Floats, sizes: Floats) -> tuple[Loads, dict[str, Floats]]:
-        """The wrenches on links, and of loops by name, of forces along all that is constrained."""
+    def loop_loads(self, forces: Floats, sizes: Floats) -> tuple[Loads, dict[str, tuple[Floats, Floats]]]:
+        """The loads on links, and the wrenches of loops with their sizes, of forces along what closure demands."""
         loads, wrenches, first = Loads(), {}, 0
         for loop in self.loops.values():
             C = self.directions[loop.name]
@@ -275,10 +275,9 @@ class ManyStates:
             first = part.stop
             F = forces[..., part] @ _transposed(C)
             F_size = sizes[..., part] @ _transposed(_column_norms(C))
-            wrenches[loop.name] = F
+            wrenches[loop.name] = F, F_size
             loads.add(loop.child, F, F_size)
-            back = _carried(F_size[..., ::-1], loop.lever[:, None])[..., ::-1]
-            loads.add(loop.parent, -F @ loop.Ad, back)
+            loads.add(loop.parent, -F @ loop.Ad, _carried(F_size[..., ::-1], loop.lever[:, None])[..., ::-1])
         return loads, wrenches
 
 
@@ -369,8 +368,10 @@ def _dual_sizes(V: Floats, F: Floats) -> Floats:
 
 
 def _cross(a: Floats, b: Floats) -> Floats:
-    (x, y, z), (u, v, w) = np.moveaxis(a, -1, 0), np.moveaxis(b, -1, 0)
-    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-1)
+    product = np.empty(np.broadcast_shapes(a.shape, b.shape))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        product[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
+    return product
 
 
 def _norms(vectors: Floats) -> Floats:
@@ -393,4 +394,6 @@ def _block_norms(G: Floats) -> Floats:
 
 def _carried(size: Floats, lever: Floats) -> Floats:
     """Sizes of a twist's parts after a shift: turning shifts what lies off the axis."""
-    return np.stack([size[..., 0], size[..., 1] + lever * size[..., 0]], axis=-1)
+    carried = np.array(size)
+    carried[..., 1] = np.hypot(size[..., 1], lever * size[..., 0])
+    return carried

@@ -26,7 +26,7 @@ from factorgraph_dyn.spatial import Floats
 SEED = 1789
 _TREE_STATES = 24
 _FEWEST_STATES = 8
-_WORK = 2_000  # states times freedoms, beyond which there are fewer states
+_WORK = 1_600  # states times freedoms, beyond which there are fewer states
 _UNSEEN = 4  # closed states are solved for one by one
 _FAR = 40.0  # rad that joints without limits are turned away
 _SPEEDS = (1.0, 0.0, 30.0, 1e-3)  # in parts of the usual speed

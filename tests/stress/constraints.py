@@ -16,14 +16,12 @@ import numpy as np
 from tests.stress.kinematics import (
     EYE,
     LD,
-    SIZES,
     array,
     bodies,
     cross,
     freedoms,
     hat,
     in_plane,
-    joint_pose,
     norm,
     of_quaternion,
     slices,
@@ -278,17 +276,3 @@ def closing_velocity(mechanism, q, v, units) -> np.ndarray:
         v = v - inverse @ (J @ v)
     size = np.abs(v / units).max(initial=LD(0))
     return np.where(np.abs(v / units) < 1e-17 * size, LD(0), v)  # joints that closure holds stand still
-
-
-__all__ = [
-    "SIZES",
-    "Row",
-    "close",
-    "closing_velocity",
-    "constrained",
-    "constraint_rows",
-    "coordinates_closing",
-    "joint_pose",
-    "moved",
-    "scaled_pseudo_inverse",
-]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import factorgraph_dyn as fgd
-from tests.stress.kinematics import LD, array, slices
+from tests.stress.kinematics import array, slices
 from tests.stress.oracle import Answer, Oracle, freedom_units, own_length
-from tests.stress.recipe import Recipe, State, mechanism_of, stacked, states_of
+from tests.stress.recipe import Recipe, State, stacked
 
 PROBLEMS = ("forward", "inverse", "hybrid", "iwim", "mass_matrix", "inverse_mass_matrix")
 MATRICES = ("iwim", "mass_matrix", "inverse_mass_matrix")
@@ -261,6 +261,3 @@ def quietly(function, *arguments):
         warnings.simplefilter("always")
         result = function(*arguments)
     return result, any(issubclass(entry.category, fgd.NearSingularWarning) for entry in caught)
-
-
-__all__ = ["LD", "Case", "Question", "ask_graph", "ask_kernel", "cases_of", "mechanism_of", "states_of"]

@@ -8,7 +8,7 @@ be taken away and numbers rounded, which is what the shrinker does, and the mech
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,11 +25,11 @@ class Recipe:
     """Free choices.
 
     links: by name, with mass, com, inertia; "base" is the base.
-    joints: by name, with kind, parent, child, placement, axis, pitch, actuated, effects, q, v, tau.
+    joints: by name, with kind, parent, child, placement, axis, pitch, actuated, effects, q, v, a, tau, steps.
     loops: by name, with kind, predecessor, successor, placement, axis, pitch.
     couplings: by name, with joint, source, ratio.
     wrenches: by link.
-    steps: by joint, ways from q to further states, one list entry a state.
+    further: how many states beside q; every joint's `steps` hold the ways to them.
     """
 
     links: dict = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Recipe:
     couplings: dict = field(default_factory=dict)
     gravity: tuple = (0.0, 0.0, -9.81)
     wrenches: dict = field(default_factory=dict)
-    further: int = 0  # states beside q, each from the joints' `steps`
+    further: int = 0
 
     def copy(self) -> Recipe:
         return deepcopy(self)
@@ -136,8 +136,6 @@ def _loop(name, values, found) -> fgd.Loop:
     R, p = constraints.coordinates_closing(start, found)
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = R, p
-    from dataclasses import replace
-
     return replace(start, successor_placement=T)
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import signal
 import sys
+import traceback
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from tests.stress.questions import PROBLEMS, Question
 from tests.stress.script import write_script
@@ -69,6 +72,10 @@ class Summary:
     def failed(self) -> int:
         return sum(self.failures.values())
 
+    @property
+    def words(self) -> str:
+        return f"{self.trials} mechanisms, {sum(self.counts.values())} problems, {self.failed} failures"
+
     def table(self) -> str:
         """Counts by problem and class, and the ways to fail."""
         head = f"{'':28}" + "".join(f"{kind:>10}" for kind in CLASSES)
@@ -80,10 +87,10 @@ class Summary:
                     lines.append(f"{way + ' ' + problem:28}" + "".join(f"{count:10}" for count in row))
         total = [sum(n for (_, _, k), n in self.counts.items() if k == kind) for kind in CLASSES]
         lines.append(f"{'all':28}" + "".join(f"{count:10}" for count in total))
-        lines.append(f"{self.trials} mechanisms; {self.warnings} warnings of near singularity below condition 1e4.")
+        lines.append(f"{self.words}; {self.warnings} warnings of near singularity below condition 1e4.")
         for signature, count in self.failures.most_common():
             index, verdict = self.examples[signature]
-            what = verdict.words.splitlines()[0][:140] if verdict.words else f"error {verdict.error:.1e}"
+            what = verdict.words.splitlines()[0][:260] if verdict.words else f"error {verdict.error:.1e}"
             asked = f"{verdict.question.problem}, ordering {verdict.question.ordering}"
             lines.append(f"{count:6} {signature[0]} {signature[1]} (--case {index}: {asked}): {what}")
         return "\n".join(lines)
@@ -105,6 +112,18 @@ class Worker:
         self.task, self.began = task, monotonic()
         self.pipe.send(task)
 
+    def take(self) -> tuple[tuple, Any, float]:
+        """The task, its answer, and the seconds that it took."""
+        answer = self.pipe.recv()
+        task, self.task = self.task, None
+        assert task is not None
+        return task, answer, monotonic() - self.began
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it crashed or has been silent for too long."""
+        return not self.process.is_alive() or monotonic() - self.began > LONGEST_TASK
+
     def end(self) -> None:
         self.process.kill()
         self.process.join()
@@ -113,24 +132,20 @@ class Worker:
 
 def _serve(plan: Plan, pipe: Connection) -> None:
     """Answer tasks: ("run", index) by verdicts, ("shrink", index, verdict) by the script's path."""
-    while True:
-        try:
-            task = pipe.recv()
-        except (EOFError, KeyboardInterrupt):
-            return
-        try:
-            pipe.send(_do(plan, task))
-        except KeyboardInterrupt:
-            return
-        except BrokenPipeError:
-            return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who counts
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while True:
+            pipe.send(_do(plan, pipe.recv()))
 
 
 def _do(plan: Plan, task: tuple):
-    if task[0] == "run":
-        return run_trial(plan.trial(task[1]))
-    _, index, failure = task
-    return write_failure(plan, index, failure)
+    try:
+        if task[0] == "run":
+            return run_trial(plan.trial(task[1]))
+        return write_failure(plan, *task[1:])
+    except Exception:
+        words = traceback.format_exc()
+        return [_foreign(plan, words.splitlines()[-1])] if task[0] == "run" else f"nothing, because of\n{words}"
 
 
 def write_failure(plan: Plan, index: int, failure: Verdict) -> str:
@@ -144,78 +159,88 @@ def write_failure(plan: Plan, index: int, failure: Verdict) -> str:
     return str(path)
 
 
-def run(plan: Plan, seconds: float, jobs: int, cases: int | None = None, say: Callable[[str], None] = print) -> Summary:
+def run(plan: Plan, seconds: float, jobs: int, cases: int | None = None) -> Summary:
     """Run trials until the time is over or so many are done; Ctrl-C ends it early."""
     os.environ.setdefault("FACTORGRAPH_DYN_CACHE", "off")
-    summary, end = Summary(), monotonic() + seconds
-    shrinking: list[tuple] = []
-    shrunk: Counter = Counter()
-    done: set[tuple] = set()
-    index = 0
+    runner = Runner(plan, monotonic() + seconds, jobs, cases)
     workers = [Worker(plan) for _ in range(jobs)]
-    last = monotonic()
     try:
-        while True:
-            for i, worker in enumerate(workers):
-                if worker.task is None:
-                    if shrinking:
-                        worker.give(shrinking.pop(0))
-                    elif monotonic() < end and (cases is None or index < cases):
-                        worker.give(("run", index))
-                        index += 1
-                elif not worker.process.is_alive() or monotonic() - worker.began > LONGEST_TASK:
-                    workers[i] = _replaced(plan, worker, summary)
-            busy = [worker for worker in workers if worker.task is not None]
-            if not busy:
-                break
-            for pipe in wait([worker.pipe for worker in busy], timeout=1.0):
-                worker = next(w for w in busy if w.pipe is pipe)
-                try:
-                    answer = worker.pipe.recv()
-                except EOFError:
-                    continue  # it died; seen above
-                task, worker.task = worker.task, None
-                if task[0] == "shrink":
-                    say(f"  written: {answer}")
-                    continue
-                summary.trials += 1
-                for verdict in answer:
-                    summary.add(task[1], verdict)
-                    key = (*verdict.signature, verdict.question.problem)
-                    seen = (key, task[1]) in done
-                    if (
-                        verdict.kind in FAILURES
-                        and not seen
-                        and shrunk[key] < SHRUNK_OF_A_KIND
-                        and plan.out is not None
-                    ):
-                        shrunk[key] += 1
-                        done.add((key, task[1]))
-                        shrinking.append(("shrink", task[1], verdict))
-            if monotonic() - last > (2 if sys.stderr.isatty() else 30):
-                last = monotonic()
-                _progress(summary, end - last)
+        while runner.go_on(workers):
+            pass
     except KeyboardInterrupt:
-        say("Interrupted.")
+        print("Interrupted.")
     finally:
         for worker in workers:
             worker.end()
-    return summary
+    return runner.summary
 
 
-def _progress(summary: Summary, left: float) -> None:
-    problems = sum(summary.counts.values())
-    text = f"{summary.trials} mechanisms, {problems} problems, {summary.failed} failures, {max(left, 0):.0f} s left"
-    print(f"\r{text:78}" if sys.stderr.isatty() else text, end="" if sys.stderr.isatty() else "\n", file=sys.stderr)
+class Runner:
+    """Gives tasks to workers and counts what they answer; failures are shrunk before further trials are run."""
+
+    def __init__(self, plan: Plan, end: float, jobs: int, cases: int | None) -> None:
+        self.plan, self.end, self.jobs, self.cases = plan, end, jobs, cases
+        self.summary = Summary()
+        self.index = 0
+        self.shrinking: list[tuple] = []
+        self.shrunk: Counter = Counter()
+        self.shown = monotonic()
+
+    def go_on(self, workers: list[Worker]) -> bool:
+        """One round: tasks out, answers in. False where nothing is left to do."""
+        for i, worker in enumerate(workers):
+            if worker.task is None:
+                self._give(worker)
+            elif worker.is_lost:
+                workers[i] = self._replaced(worker)
+        busy = {worker.pipe: worker for worker in workers if worker.task is not None}
+        for pipe in wait(list(busy), timeout=1.0) if busy else ():
+            with contextlib.suppress(EOFError):  # it died, which the next round sees
+                self._take(*busy[pipe].take())
+        self._show()
+        return bool(busy)
+
+    def _give(self, worker: Worker) -> None:
+        if self.shrinking:
+            worker.give(self.shrinking.pop(0))
+        elif monotonic() < self.end and (self.cases is None or self.index < self.cases):
+            worker.give(("run", self.index))
+            self.index += 1
+
+    def _take(self, task: tuple, answer: Any, seconds: float) -> None:
+        if task[0] == "shrink":
+            print(f"  written: {answer}")
+            self.end += seconds / self.jobs  # shrinking is not what the time is for
+            return
+        self.summary.trials += 1
+        for verdict in answer:
+            self.summary.add(task[1], verdict)
+            key = (*verdict.signature, verdict.question.problem)
+            if verdict.kind in FAILURES and self.shrunk[key] < SHRUNK_OF_A_KIND and self.plan.out is not None:
+                self.shrunk[key] += 1
+                self.shrinking.append(("shrink", task[1], verdict))
+
+    def _replaced(self, worker: Worker) -> Worker:
+        """A new worker for one that crashed or hangs, which is a foreign verdict."""
+        assert worker.task is not None
+        if worker.task[0] == "run":
+            how = "hangs" if worker.process.is_alive() else f"crashed with code {worker.process.exitcode}"
+            self.summary.trials += 1
+            self.summary.add(worker.task[1], _foreign(self.plan, f"The process {how}"))
+        worker.end()
+        return Worker(self.plan)
+
+    def _show(self) -> None:
+        is_terminal = sys.stderr.isatty()
+        if monotonic() - self.shown < (1 if is_terminal else 60):
+            return
+        self.shown = monotonic()
+        left = max(self.end - self.shown, 0.0)
+        text = f"{self.summary.words}, {left:.0f} s left"
+        print(f"\r{text:78}" if is_terminal else text, end="" if is_terminal else "\n", file=sys.stderr, flush=True)
 
 
-def _replaced(plan: Plan, worker: Worker, summary: Summary) -> Worker:
-    """A new worker for one that crashed or hangs, which is a foreign verdict."""
-    assert worker.task is not None
-    if worker.task[0] == "run":
-        how = "hangs" if worker.process.is_alive() else f"crashed with code {worker.process.exitcode}"
-        question = Question(plan.only or "graph", plan.problem or "forward")
-        summary.trials += 1
-        summary.add(worker.task[1], Verdict("foreign", question, -1, float("inf"), 1.0, f"The process {how}"))
-    worker.end()
-    return Worker(plan)
+def _foreign(plan: Plan, words: str) -> Verdict:
+    """The verdict on a trial that ended before its questions did."""
+    question = Question("kernel" if plan.only == "kernels" else "graph", plan.problem or "forward")
+    return Verdict("foreign", question, -1, float("inf"), 1.0, words)

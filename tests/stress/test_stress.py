@@ -27,6 +27,7 @@ def _no_cache(monkeypatch):
 def test_no_wrong_answer(first):
     plan, summary = Plan(SEED), Summary()
     for index in range(first, first + IN_ONE_TEST):
+        summary.trials += 1
         for verdict in run_trial(plan.trial(index)):
             summary.add(index, verdict)
     assert not summary.failed, f"scripts/stress.py {plan.words}\n{summary.table()}"

@@ -1,0 +1,168 @@
+"""The linear system behind a problem, in plain floats, at many states.
+
+Takes a mechanism at states and a problem; gives what corrects an answer. With M and J, the responses of torques and of
+what closure misses to unit accelerations, the unknown entries x of a and tau satisfy
+
+    J a + c = 0                      closure, reduced to independent rows V^T of the scaled J
+    N^T (M a + h - tau) = 0          balance along the freedoms N that closure leaves
+
+or, stacked, B x = b. Joints are scaled by the inertia that they move (a sqrt(M_jj), tau / sqrt(M_jj)), so that a light
+finger on a heavy arm counts like the arm and no unit matters. M and J need not be exact: they only carry residuals
+over to errors. The work runs once a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from factorgraph_dyn.compiler.newton_euler import ManyStates, Response
+from factorgraph_dyn.compiler.problem import Mask
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.spatial import Floats
+
+SOLVABLE = 1e12  # condition beyond which plain floats know no better
+CANCELLED = 1e-3  # of the terms that make an answer, below which it is measured by them instead
+TINY = float(np.finfo(np.float64).tiny)
+_RANK = 1e-8  # of the largest singular value of closure, below which a row repeats others
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a and tau are, arrays of shape (states, columns, nv).
+
+    Attributes:
+        a, tau: The accelerations and torques.
+        a_scale, tau_scale: What an error of each entry is measured by.
+        a_blur: What rounding of the equations' terms can do to a, in parts of one.
+    """
+
+    a: Floats
+    tau: Floats
+    a_scale: Floats
+    tau_scale: Floats
+    a_blur: Floats
+
+
+class System:
+    """The scaled system of the unknown entries of a and tau, at every state.
+
+    Attributes:
+        condition: Of the system, infinite where it does not determine its unknowns, shape (states,).
+        independent: Whether no equation of closure repeats others.
+    """
+
+    def __init__(self, here: ManyStates, unknown_a: Mask, unknown_tau: Mask) -> None:
+        M, J = here.mass_matrix(), here.closure_jacobian()
+        self.D = _joint_scales(here.mechanism, M)  # a = D a~, tau = tau~ / D
+        self.M = self.D[:, :, None] * M * self.D[:, None]
+        self.unknown_a, self.unknown_tau = unknown_a, unknown_tau
+        self._reduce(J * self.D[:, None])
+        self._assemble()
+
+    def _reduce(self, J: Floats) -> None:
+        """Split the joints' space into what closure demands and what it leaves free."""
+        states, rows, nv = J.shape
+        norms = np.linalg.norm(J, axis=-1, keepdims=True)
+        norms = np.where(norms > 0, norms, 1.0)
+        U, s, Vt = np.linalg.svd(J / norms) if rows else (np.zeros((states, 0, 0)), np.zeros((states, 0)), np.eye(nv))
+        ranks = (s > _RANK * s[:, :1]).sum(axis=-1)
+        rank = int(np.bincount(ranks).argmax())  # elsewhere closure is singular
+        Vt = np.broadcast_to(Vt, (states, nv, nv))
+        self.rows, self.free = Vt[:, :rank], Vt[:, rank:]
+        self.read = _transposed(U[:, :, :rank] / s[:, None, :rank] / norms)  # closure's rows to independent ones
+        self.spread = np.where(ranks == rank, s[:, 0] / s[:, rank - 1] if rank else 1.0, np.inf)
+        self.independent = rank == rows
+
+    def _assemble(self) -> None:
+        u, w = self.unknown_a, self.unknown_tau
+        top = np.concatenate([self.rows[:, :, u], np.zeros((*self.rows.shape[:2], w.sum()))], axis=-1)
+        low = np.concatenate([(self.free @ self.M)[:, :, u], -self.free[:, :, w]], axis=-1)
+        self.B = np.nan_to_num(np.concatenate([top, low], axis=1))
+        if u.any() or self.rows.size:
+            self.inverse, condition = _inverted(self.B)
+            self.condition = condition * self.spread
+        else:  # torques of a tree: the system is a part of the identity
+            self.inverse, self.condition = _transposed(self.B), self.spread
+
+    def closing(self, missed: Floats) -> Floats:
+        """The least change of accelerations that makes closure miss by so much, shape (states, columns, nv)."""
+        return _times(self.read, missed) @ self.rows * self.D[:, None]
+
+    def refined(self, a: Floats, tau: Floats, response: Callable[[Floats], Response], times: int) -> Found:
+        """What a and tau are: an answer, corrected by what its residual stands for.
+
+        Args:
+            a, tau: The answer, shape (states, columns, nv).
+            response: What accelerations ask for.
+            times: How often to correct.
+        """
+        a, tau, D = np.array(a), np.array(tau), self.D[:, None]
+        for _ in range(times):
+            asked = response(a)
+            residual = [_times(self.read, -asked.missed), _times(self.free, D * (tau - asked.tau))]
+            step = _times(self.inverse, np.concatenate(residual, axis=-1))
+            da, dtau = self._unpacked(step, np.zeros(a.shape), np.zeros(a.shape))
+            a, tau = a + da, tau + dtau
+        x = np.concatenate([(a / D)[..., self.unknown_a], (tau * D)[..., self.unknown_tau]], axis=-1)
+        size = np.concatenate(
+            [_spread(self.read, asked.missed_size), _spread(self.free, D * np.hypot(asked.tau_size, tau))], axis=-1
+        )
+        blur, made = _spread(self.inverse, size), _times(np.abs(self.inverse), np.abs(_times(self.B, x)))
+        scale = np.maximum.reduce([made, np.abs(x), CANCELLED * blur, np.full(x.shape, TINY)])
+        scales = self._unpacked(scale, *(np.maximum(np.abs(given), TINY) for given in (a, tau)))
+        return Found(a, tau, *scales, self._unpacked(blur, np.zeros(a.shape), np.zeros(a.shape))[0])
+
+    def _unpacked(self, x: Floats, a: Floats, tau: Floats) -> tuple[Floats, Floats]:
+        """The arrays with unknowns put in their places."""
+        u, w, D = self.unknown_a, self.unknown_tau, self.D[:, None]
+        count = int(u.sum())
+        a[..., u], tau[..., w] = x[..., :count] * D[..., u], x[..., count:] / D[..., w]
+        return a, tau
+
+    def constraint_forces(self, left: Floats, size: Floats) -> tuple[Floats, Floats]:
+        """Forces of closure that leave nothing of a balance, J^T forces = left, and their sizes."""
+        D, turn = self.D[:, None], _transposed(self.read) @ self.rows
+        return _times(turn, left * D), _spread(turn, size * D)
+
+
+def _transposed(matrices: Floats) -> Floats:
+    return np.swapaxes(matrices, -1, -2)
+
+
+def _times(matrices: Floats, values: Floats) -> Floats:
+    """Matrices times columns, shape (states, columns, entries)."""
+    return values @ _transposed(matrices)
+
+
+def _spread(matrices: Floats, sizes: Floats) -> Floats:
+    """What matrices do to errors of so much that have nothing to do with each other."""
+    spread: Floats = np.sqrt(_times(np.square(matrices), np.square(sizes)))
+    return spread
+
+
+def _joint_scales(mechanism: Mechanism, M: Floats) -> Floats:
+    """One over the root of the inertia that each joint moves, shape (states, nv)."""
+    units = natural(mechanism)
+    inertia = np.diagonal(M, axis1=1, axis2=2)
+    return 1.0 / np.sqrt(np.where(inertia > 0, inertia, units.tau / units.v))
+
+
+def _inverted(B: Floats) -> tuple[Floats, Floats]:
+    """The inverses, in the sense of least squares where there are more equations than unknowns, and the conditions."""
+    states, rows, columns = B.shape
+    if not columns:
+        return np.zeros((states, 0, rows)), np.ones(states)
+    if rows == columns:
+        with suppress(np.linalg.LinAlgError):  # one state among others is singular
+            inverse: Floats = np.asarray(np.linalg.inv(B), dtype=np.float64)
+            sizes = [np.abs(matrix).sum(axis=-1).max(axis=-1) for matrix in (B, inverse)]
+            return inverse, sizes[0] * sizes[1]
+    U, s, Vt = np.linalg.svd(B, full_matrices=False)
+    least = s[:, :1] / SOLVABLE
+    inverse = _transposed(U @ (np.where(s > least, 1.0 / np.maximum(s, TINY), 0.0)[..., None] * Vt))
+    return inverse, s[:, 0] / s[:, -1] if rows >= columns else np.full(states, np.inf)
