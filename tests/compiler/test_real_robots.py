@@ -45,6 +45,7 @@ FILES = (
 FLYING = (
     "iris_description/robots/iris_simple.urdf",
     "laikago_description/urdf/laikago.urdf",
+    "panda_description/urdf/panda.urdf",  # coupled fingers, and a base without a motor
     "solo_description/robots/solo12.urdf",
 )
 
@@ -143,6 +144,27 @@ def test_powers_of_two(power, problem, tmp_path):
     parts = [link(f"l{k}", 1e6 * size, "0 0 0.001", size, cross) for k in range(3)]
     parts += [joint(k, f"l{k}", f"l{k + 1}", "0.001 0 0", "0 0 0", axis) for k, axis in enumerate(("0 0 1", "0 1 0"))]
     assert_file_agrees(urdf(parts), problem, tmp_path)
+
+
+GRIPPER = """<mujoco><worldbody><body quat="0.7071068 0.0312 -0.0211 0.7061">
+  <inertial pos="0 0 0.03" mass="0.5" diaginertia="1e-3 1e-3 1e-3"/>
+  <body name="driver" pos="0 0.035 0.0591"><joint axis="1 0 0"/>
+    <inertial pos="0 0.0216 0.0011" mass="0.0336" quat="0.665 -0.24 0.24 0.665" diaginertia="1.8e-5 1.4e-5 4.8e-6"/>
+    <body name="finger" pos="0 0.0355 0.0420"><joint axis="1 0 0"/>
+      <inertial pos="0 -0.0165 0.0259" mass="0.0483" diaginertia="1.9e-5 1.7e-5 4.7e-6"/></body></body>
+  <body name="knuckle" pos="0 0.02 0.0741"><joint axis="1 0 0"/>
+    <inertial pos="1.9e-6 0.0220 0.0262" mass="0.0230" diaginertia="8.4e-6 6.1e-6 4.3e-6"/></body>
+</body></worldbody>
+<equality><connect anchor="0 -0.015 0.015" body1="finger" body2="knuckle"/></equality></mujoco>"""
+
+
+@pytest.mark.parametrize("problem", ["forward", "inverse"])
+def test_gripper_in_a_tilted_plane(problem, tmp_path):
+    """A ball where a hinge is meant: the plane's third equation repeats the others, but for rounding."""
+    path = tmp_path / "gripper.xml"
+    path.write_text(GRIPPER)
+    mechanism = fgd.load(path)
+    assert_agrees(mechanism, engine_of(mechanism, path), problem)
 
 
 def assert_file_agrees(text, problem, tmp_path, ordering=None):
