@@ -8,8 +8,9 @@ from time import monotonic
 
 import numpy as np
 
+from tests.stress.asking import mobility
 from tests.stress.kinematics import SIZES
-from tests.stress.questions import Question
+from tests.stress.questions import Question, entries_of
 from tests.stress.recipe import EFFECTS, Recipe, mechanism_of, states_of
 from tests.stress.verdicts import Verdict, judge
 
@@ -47,10 +48,21 @@ def fails_alike(recipe: Recipe, question: Question, failure: Verdict) -> Verdict
     """The verdict that resembles the failure, if there is one: an error is to stay within some decades."""
     least, most = min(1e-2 * failure.error, 1e-3), max(1e2 * failure.error, 1.0)
     try:
+        if not _is_well_posed(recipe, question):
+            return None
         verdicts = judge(recipe, question)
     except Exception:  # what is no mechanism any more is no failure
         return None
     return next((v for v in verdicts if v.signature == failure.signature and least <= v.error <= most), None)
+
+
+def _is_well_posed(recipe: Recipe, question: Question) -> bool:
+    """Whether the mechanism moves, and motors are as many as its freedoms where they shall cause any motion."""
+    mechanism = mechanism_of(recipe)
+    freedoms, _ = mobility(mechanism, states_of(recipe, mechanism)[0])
+    if question.problem != "inverse" or question.actuated is None:
+        return freedoms > 0 and question.actuated != []
+    return 0 < freedoms == int(entries_of(mechanism, question.actuated).sum())
 
 
 def _at_one_state(recipe: Recipe, failure: Verdict) -> Recipe:
