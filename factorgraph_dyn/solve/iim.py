@@ -11,7 +11,8 @@ Inward (equations 10 and 11), outward (12):
     M*_p = M_p + sum T*^T M*_i T*      h*_p = h_p + sum T*^T (M*_i c_i + h*_i)
     a_i = -M_R^-1 F_i^T (M*_i (T_ip y_p' + c_i) + h*_i)
 
-where T*^T M* T* is the paper's T*^T M* T without its cancellation, and the closed form (17, 24, 27), with L the block matrix of all products T*_ij:
+where T*^T M* T* is the paper's T*^T M* T without its cancellation, and the closed form (17, 24, 27), with L the
+block matrix of all products T*_ij:
 
     B*       = L^T diag(B_i)
     Gamma^-1 = 1 - diag(M_R^-1 F_i^T M*_i T_ip) That diag(F_j)         row i of That is row p(i) of L

@@ -3,7 +3,7 @@
 The physics is eliminated together with soft objectives and ties in any ordering (``layers.py``), so
 that redundant loops need no rank decision. A probe of the null space then tells what is not unique:
 
-    wrenches       internal forces, which the answer names and takes of least norm
+    wrenches       internal forces, which the answer names and takes of least norm (``force_measures``)
     a, tau         the problem itself has several answers: an error naming joints
 
 Once a state; linear in the number of links and loops for orderings with bounded cliques.
