@@ -5,9 +5,11 @@
     python scripts/validate_models.py --mutants 10000      # damaged copies of real files
 
 Prints one row a file: how it loaded, and the largest relative difference over the states from
-Pinocchio (URDF) or MuJoCo (MJCF) in the mass matrix, its inverse, inverse and forward dynamics. A file is
-refused for the reason printed. Exits with 1 where a difference exceeds the tolerance, scaled with the
-condition number of M, or where an error is not the package's own.
+Pinocchio (URDF) or MuJoCo (MJCF) in the mass matrix, its inverse, inverse and forward dynamics of the tree; what
+neither reads is handed to Pinocchio joint by joint. Then those of the kernels from the graph and from a dense solve
+on the engine's mass matrix, with loops and couplings, and what compiling took. A file is refused for
+the reason printed. Exits with 1 where a difference exceeds the tolerance, scaled with the condition number, where a
+kernel cannot be compiled or refuses a regular state, or where an error is not the package's own.
 """
 
 from __future__ import annotations
@@ -15,22 +17,23 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import importlib.util
+import json
+import os
 import sys
-import time
-import traceback
+import tempfile
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from factorgraph_dyn.errors import FactorGraphDynError
-from factorgraph_dyn.lab.engines import compare_with_engine, engine_of
-from factorgraph_dyn.model.load import load
+from factorgraph_dyn.compiler.cache import ENVIRONMENT_VARIABLE
 from factorgraph_dyn.show.tables import print_rows
+from scripts.model_rows import KERNEL_TOLERANCE, TOLERANCE, row_within
 
 PACKAGES = ("mujoco", "gymnasium", "dm_control", "gymnasium_robotics", "robosuite", "pybullet_data", "brax")
 ROBOT_DATA = "cmeel.prefix/share/example-robot-data"  # where that package keeps its files
-TOLERANCE = 1e-8  # relative, for well-conditioned mass matrices
+BAD = ("CRASHED", "DIFFERS", "FOREIGN ERROR", "NOT COMPILED", "OUT OF TIME", "REFUSES STATES")
+SLOW = 10.0  # s: kernels that take longer to compile are listed
 
 
 def main() -> int:
@@ -42,14 +45,22 @@ def main() -> int:
     parser.add_argument("--format", choices=("table", "json", "csv"), default="table")
     parser.add_argument("--floating-base", action="store_true", help="free the bases of URDF files")
     parser.add_argument("--max-nv", type=int, default=150, help="leave out larger models")
+    parser.add_argument("--kernels", action=argparse.BooleanOptionalAction, default=True, help="compile as well")
+    parser.add_argument("--orderings", nargs="*", default=(), help="of the kernels; default aba and rnea")
+    parser.add_argument("--seconds", type=int, default=120, help="limit of a file, processor time")
+    parser.add_argument("--log", type=Path, help="write rows here as they come, one JSON object a line")
     options = parser.parse_args()
     folders = options.folders or package_folders()
     files = [(folder, path) for folder in folders for path in model_files(folder)]
     if options.mutants:
         return run_mutants([path for _, path in files], options.mutants)
-    rows = [validate(path, folder, options) for folder, path in files]
-    print_rows(rows, options.format, "Model files against Pinocchio and MuJoCo")
-    return summarise(rows)
+    rows = validate(files, options)
+    title = "Model files against Pinocchio and MuJoCo"
+    if options.format == "table":
+        print_rows([{key: row[key] for key in row if key != "reason"} for row in rows], "table", title)
+        return summarise(rows)
+    print_rows(rows, options.format)
+    return exit_code(rows)
 
 
 def package_folders() -> list[Path]:
@@ -78,57 +89,47 @@ def model_files(folder: Path) -> list[Path]:
     ]
 
 
-def validate(path: Path, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """One row of the table."""
-    row: dict[str, Any] = {"file": str(path.relative_to(folder)), "status": "ok"}
-    start = time.perf_counter()
-    try:
-        floats = options.floating_base and path.suffix == ".urdf"
-        mechanism = load(path, folder=folder, floating_base=floats)
-        row["load ms"] = round(1e3 * (time.perf_counter() - start), 1)
-        row |= {"nv": mechanism.nv, "loops": len(mechanism.loops), "couplings": len(mechanism.couplings)}
-        row["warnings"] = len(mechanism.warnings)
-    except FactorGraphDynError as error:
-        return row | {"status": "refused", "reason": str(error).replace(str(folder), "")[:160]}
-    except Exception:
-        return row | {"status": "FOREIGN ERROR", "reason": traceback.format_exc(limit=-1)}
-    if path.suffix == ".sdf" or mechanism.nv == 0 or mechanism.nv > options.max_nv:
-        return row | {
-            "status": "loaded",
-            "reason": "" if path.suffix == ".sdf" else f"{mechanism.nv} freedoms",
-        }
-    try:
-        found = compare_with_engine(mechanism, engine_of(mechanism, path), states=options.states)
-    except FactorGraphDynError as error:
-        return row | {"status": "not compared", "reason": str(error).replace(str(folder), "")[:160]}
-    row |= {
-        "engine": found.engine,
-        "M": found.mass_matrix,
-        "M^-1": found.inverse_mass_matrix,
-        "inverse": found.inverse,
-        "forward": found.forward,
-        "cond(M)": found.condition,
-    }
-    if not found.within(TOLERANCE):
-        row["status"] = "DIFFERS"
-    return row
+def validate(files: list[tuple[Path, Path]], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """One row a file. Kernels are compiled afresh, so that their times are those of compiling."""
+    rows: list[dict[str, Any]] = []
+    known: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder_of_kernels:
+        os.environ[ENVIRONMENT_VARIABLE] = folder_of_kernels
+        for folder, path in files:
+            rows.append(row_within(path, folder, options, known))
+            if options.log:
+                with options.log.open("a") as log:
+                    log.write(json.dumps(rows[-1] | {"folder": str(folder)}) + "\n")
+    return rows
 
 
 def summarise(rows: list[dict[str, Any]]) -> int:
-    """Print how many files went which way, and the largest differences; the exit code."""
+    """Print reasons, how many files went which way, the largest differences and the slowest kernels; the exit code."""
+    for row in rows:
+        if "reason" in row:
+            print(f"{row['file']}: {row['status']}, {row['reason']}")
     counts: dict[str, int] = {}
     for row in rows:
         counts[row["status"]] = counts.get(row["status"], 0) + 1
     print(", ".join(f"{count} {status}" for status, count in sorted(counts.items())), f"of {len(rows)} files")
-    for key in ("M", "M^-1", "inverse", "forward"):
+    kernels = sorted({key for row in rows for key in row if key.startswith("kernel ") and not key.endswith(" s")})
+    for key in ("M", "M^-1", "inverse", "forward", "graph", *kernels):
         values = [(row[key], row["file"]) for row in rows if row.get(key) is not None and row[key] == row[key]]
         if values:
             worst, file = max(values)
-            over = sum(value > TOLERANCE for value, _ in values)
-            print(
-                f"{key}: largest relative difference {worst:.2e} ({file}); {over} of {len(values)} above {TOLERANCE:g}"
-            )
-    return int(any(status in counts for status in ("FOREIGN ERROR", "DIFFERS")))
+            limit = KERNEL_TOLERANCE if key in kernels else TOLERANCE
+            over = sum(value > limit for value, _ in values)
+            print(f"{key}: largest relative difference {worst:.2e} ({file}); {over} of {len(values)} above {limit:g}")
+    slow = [(row.get(f"{key} s", 0.0), f"{row['file']}, {key}") for row in rows for key in kernels]
+    for seconds, what in sorted(slow, reverse=True):
+        if seconds > SLOW:
+            print(f"compiled in {seconds:.1f} s: {what}")
+    return exit_code(rows)
+
+
+def exit_code(rows: list[dict[str, Any]]) -> int:
+    """1 where anything is wrong."""
+    return int(any(row["status"] in BAD for row in rows))
 
 
 def run_mutants(files: list[Path], count: int) -> int:

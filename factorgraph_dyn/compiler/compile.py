@@ -2,18 +2,20 @@
 
 Takes what a user asks for; gives a `Kernel`, from the cache on disk where it has been compiled before.
 
-    problem + ordering -> trace -> program -> LLVM IR -> object code -> kernel
-                                                          (cache)
+    problem + ordering -> trace -> program -> LLVM IR -> object code -> proof -> kernel
+                                                                        (cache)
 
-The work runs once a kernel: milliseconds from the cache, else some tenths of a second for an arm.
+A kernel that does not stand its proof is made again by the next more careful route. The work runs once a kernel:
+milliseconds from the cache, else some tenths of a second for an arm.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache as memoize
 from functools import lru_cache
 from importlib import resources
@@ -30,8 +32,10 @@ from factorgraph_dyn.compiler.llvm_module import ENTRY_POINTS, emit_module
 from factorgraph_dyn.compiler.problem import Mask, Problem, make_problem
 from factorgraph_dyn.compiler.problem_graph import problem_graph
 from factorgraph_dyn.compiler.program import Operations
+from factorgraph_dyn.compiler.proof import Proof, prove
+from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.compiler.trace import Traced, trace
-from factorgraph_dyn.errors import CompileError
+from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
 
@@ -67,7 +71,8 @@ def compile(
     Raises:
         InputError: A problem, joint or output that there is not.
         OrderingError: An ordering that does not fit the problem.
-        CompileError: An ordering without safe pivots, or an output that is not determined.
+        CompileError: An ordering without safe pivots, an output that is not determined, or a kernel that does not
+            satisfy the mechanism's equations.
     """
     actuated = None if actuated is None else as_names(actuated, "actuated")
     asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs, external_wrenches)
@@ -79,10 +84,7 @@ def compile(
     entry = cache.read(name)
     code = None if entry is None else _load_or_none(entry.code, host)
     if entry is None or code is None:
-        traced = trace(mechanism, asked, wanted)
-        text = emit_module(traced.program, traced.inputs, traced.outputs, host)
-        entry = cache.Entry(_facts(traced), machine.object_code(text, host))
-        code = machine.load(entry.code, ENTRY_POINTS, host)
+        entry, code = _proved(mechanism, asked, wanted, host)
         cache.write(name, entry)
     words = {
         "ordering": wanted,
@@ -91,20 +93,87 @@ def compile(
         "outputs": outputs,
         "external_wrenches": external_wrenches,
     }
-    remake = (_again, (mechanism, problem, words))
-    facts = entry.facts
+    return _kernel(mechanism, asked, wanted, entry.facts, code, (_again, (mechanism, problem, words)))
+
+
+def _kernel(
+    mechanism: Mechanism,
+    problem: Problem,
+    ordering: OrderingLike,
+    facts: dict[str, Any],
+    code: machine.LoadedCode,
+    remake: tuple[Callable[..., Kernel], tuple[Any, ...]],
+) -> Kernel:
+    route = Route(*facts["route"])
     plan = KernelPlan(
         mechanism,
-        asked,
+        problem,
         Ordering(facts["ordering"], tuple(facts["variables"])),
         Operations(*facts["operations"]),
         tuple(Operand(tuple(shape)) for shape in facts["inputs"]),
         tuple(Operand(tuple(shape)) for shape in facts["outputs"]),
         facts["redundant"],
-        lambda: trace(mechanism, asked, wanted).program,
+        facts["accuracy"],
+        lambda: trace(mechanism, problem, ordering, route).program,
         remake,
     )
     return Kernel(plan, code)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Made:
+    """A kernel's code and what its proof found."""
+
+    entry: cache.Entry
+    code: machine.LoadedCode
+    proof: Proof
+
+
+def _proved(
+    mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine
+) -> tuple[cache.Entry, machine.LoadedCode]:
+    """The code of the first route whose proof leaves nothing to wish for, or of the best that holds.
+
+    Raises:
+        CompileError: No route has a program, or none that has stands its proof.
+    """
+    made: list[_Made] = []
+    refusals: list[CompileError | OrderingError] = []
+    for route in (CHEAP, *CAREFUL):
+        try:
+            made.append(_attempt(mechanism, problem, ordering, route, host))
+        except (CompileError, OrderingError) as refusal:
+            refusals.append(refusal)
+            if isinstance(refusal, OrderingError):
+                break  # what is asked for, not how it was done
+        else:
+            if made[-1].proof.is_good:
+                break
+    if not made:
+        raise refusals[0]
+    best = min(made, key=lambda found: found.proof.faults)  # the cheapest of equals
+    if not best.proof.holds:
+        raise CompileError(
+            f"The {problem.name} kernel of mechanism {mechanism.name!r} does not satisfy the mechanism's own equations "
+            f"and is not given away: {best.proof}, by the best of {len(made)} routes. Take another ordering, or look "
+            "for masses and inertias that differ by many orders of magnitude.",
+            proof=best.proof,
+        )
+    return best.entry, best.code
+
+
+def _attempt(
+    mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route, host: machine.Machine
+) -> _Made:
+    """The code that a route gives, and its proof."""
+    traced = trace(mechanism, problem, ordering, route)
+    text = emit_module(traced.program, traced.inputs, traced.outputs, host)
+    facts = {**_facts(traced), "route": dataclasses.astuple(route), "accuracy": math.nan}
+    stored = machine.object_code(text, host)
+    code = machine.load(stored, ENTRY_POINTS, host)
+    trial = _kernel(mechanism, problem, ordering, facts, code, (_again, ()))
+    proof = prove(mechanism, problem, trial.gufunc)
+    return _Made(cache.Entry({**facts, "accuracy": proof.accuracy}, stored), code, proof)
 
 
 def _again(mechanism: Mechanism, problem: str, words: dict[str, Any]) -> Kernel:

@@ -10,8 +10,8 @@ parameters. For each variable, pivots are chosen among its columns and the rows 
 
     quality = min over sampled states of  (|entry| / row scale) / (largest such ratio in the column)
 
-where a row's scale is its largest entry after columns have been brought to common units (the system is
-equilibrated first, Ruiz 2001), so that neither kilograms nor millimetres sway the choice.
+where a row's scale is its largest entry times its unknown's usual size (see `magnitudes`), so that neither
+kilograms nor millimetres nor the length of a chain sway the choice.
 
 Among the pairs of quality 0.1 or more, entries that keep their sign in all states come first, of
 these 1 and -1, then the row whose last unknown is eliminated soonest, then the fewest operations
@@ -30,10 +30,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from factorgraph_dyn.compiler.equilibrate import column_units
 from factorgraph_dyn.compiler.program import Guard
-from factorgraph_dyn.compiler.rounding import RowOrigins
-from factorgraph_dyn.compiler.samples import SampledTape
+from factorgraph_dyn.compiler.samples import UNIT_ROUNDOFF, SampledTape
 from factorgraph_dyn.compiler.tape import ONE, ZERO, Samples, Tape
 from factorgraph_dyn.errors import CompileError
 
@@ -47,7 +45,7 @@ _VANISHING = 1e-3  # a pivot that falls below this quality in some sampled state
 _NOTHING = 1e-6  # part of a row's usual scale that is taken for rounding
 _DIVISION = 10  # operations that a division weighs
 _GUARD = 1e-9  # a pivot below this part of its usual size is not to be trusted
-_CONSISTENT = 1e-6  # a condition on the inputs may miss by this part of its usual size
+_CONSISTENT = 1e-6  # a condition on the inputs may miss by this part of its terms
 
 Row = dict[int, int]
 """Reference of the entry in each column that the row holds."""
@@ -100,24 +98,29 @@ class Elimination:
         samples: SampledTape,
         rows: Mapping[int, Row],
         unknowns: Sequence[Unknown],
-        special: int = 0,
         *,
+        magnitudes: Mapping[int, float] | None = None,
         noisy: bool = False,
+        given: int | None = None,
     ) -> None:
         """Start an elimination.
 
         Args:
             tape: Where operations are written.
-            samples: The tape's values at the sampled states.
+            samples: The tape's values at the sampled states, of which the special ones only guide the choice.
             rows: The equations by number.
             unknowns: What to eliminate, first eliminated first; other columns are parameters.
-            special: How many of the first sampled states look singular and only guide the choice.
+            magnitudes: How large the unknowns are beside each other, by column.
             noisy: Whether equations may repeat each other up to rounding, as those of loops do; what is left of
                 a repeated one is then looked for after every step.
+            given: One over the squared size of the given values that the equations may contradict; without it
+                there are none, and what is left of the equations follows from the state.
         """
         self.tape = tape
         self.samples = samples
-        self.special = special
+        self.special = samples.special
+        self.noisy = noisy
+        self.given = given
         self.unknowns = unknowns
         self.position = {column: k for k, unknown in enumerate(unknowns) for column in unknown.columns}
         self.unknown_columns = {column for unknown in unknowns for column in unknown.columns}
@@ -127,8 +130,7 @@ class Elimination:
             for column in row:
                 if column in self.holding:
                     self.holding[column].add(number)
-        self.column_units = column_units(self._usual_sizes())
-        self.origins = RowOrigins(samples, self.column_units, special, self.rows) if noisy else None
+        self.column_units = {column: (magnitudes or {}).get(column, 1.0) for column in self.unknown_columns}
         self.scales: dict[int, Samples] = {}
         self.steps: list[tuple[int, Row, int]] = []  # column, its row, reciprocal of its pivot
         self.result = Eliminated()
@@ -190,8 +192,6 @@ class Elimination:
             return
         rest = self._sum(f, row, -e, other)
         rest.pop(pivot.column, None)
-        if self.origins:
-            self.origins.rotate([(pivot.row, e, weighted), (partner, f, e)], (pivot.row, partner))
         self._replace(pivot.row, turned)
         self._replace(partner, rest)
 
@@ -328,11 +328,11 @@ class Elimination:
         tape, row = self.tape, self.rows[number]
         factor = -tape.mul(row.pop(column), inverse)
         terms = {other: tape.mul(factor, ref) for other, ref in pivot_row.items()}
-        if self.origins:
-            self.origins.add(number, terms)
         for other, term in terms.items():
             before = row.get(other, ZERO)
             after = self.samples.add(before, term)
+            if self.noisy and before and after and self.samples.is_rounding(after):
+                after = ZERO
             if after:
                 row[other] = after
                 if other in self.holding:
@@ -342,17 +342,6 @@ class Elimination:
                 if other in self.holding:
                     self.holding[other].discard(number)
         self.scales.pop(number, None)
-        if self.origins:
-            self._drop_rounding(number, self.origins)
-
-    def _drop_rounding(self, number: int, origins: RowOrigins) -> None:
-        """Take out of a row what is left of terms that cancel."""
-        row = self.rows[number]
-        for column, ref in list(row.items()):
-            if origins.is_rounding(number, column, ref):
-                del row[column]
-                if column in self.holding:
-                    self.holding[column].discard(number)
 
     def _guard(self, column: int, entry: int) -> None:
         """Watch a pivot at run time; raise if it would be refused at a sampled state already."""
@@ -371,26 +360,25 @@ class Elimination:
 
     def _judge_left_over_rows(self) -> None:
         """Rows without unknowns: redundant, or conditions on parameters."""
-        for number, row in self.rows.items():
+        for row in self.rows.values():
             if not row:
                 self.result.redundant += 1
             elif set(row) == {UNIT}:
-                size = float(np.median(np.abs(self.samples.values(row[UNIT])[self.special :])))
-                if self.origins:
-                    size = max(size, self.origins.least_rhs(number))
-                self.result.guards.append(
-                    Guard(
-                        abs(row[UNIT]),
-                        _CONSISTENT * size,
-                        "misfit of an equation in given values only, which they contradict,",
-                        small=True,
-                    )
-                )
+                if self.given is not None:
+                    self.result.guards.append(self._condition(row[UNIT], self.given))
             else:
                 raise CompileError(
                     "The equations tie together quantities that were to be given freely; give fewer "
                     "accelerations or leave out what the loops or couplings determine."
                 )
+
+    def _condition(self, misfit: int, given: int) -> Guard:
+        """Watch what is left of an equation in given values only, beside the terms it was made of."""
+        square = self.tape.mul(self.tape.mul(misfit, misfit), given)
+        terms = self.samples.variance(misfit) / UNIT_ROUNDOFF**2 * self.samples.values(given)
+        usual = float(np.median(terms[self.special :]))
+        label = "square of the misfit of an equation in given values only, which they contradict,"
+        return Guard(abs(square), _CONSISTENT**2 * usual, label, small=True)
 
     # Backward
 
@@ -409,12 +397,3 @@ class Elimination:
             solution[column] = {parameter: -tape.mul(ref, inverse) for parameter, ref in total.items() if ref}
         for column in self.result.undetermined:
             solution[column] = {column: ONE}
-
-    def _usual_sizes(self) -> dict[tuple[int, int], float]:
-        """Median size of every entry, by row and column."""
-        return {
-            (number, column): float(np.median(np.abs(self.samples.values(ref))))
-            for number, row in self.rows.items()
-            for column, ref in row.items()
-            if column in self.unknown_columns
-        }

@@ -1,8 +1,11 @@
 """Numbers, angles and unit vectors as residues modulo a prime.
 
-Takes floats and random draws; gives residues modulo p = 2^61 - 1. An expression evaluated in this field with
+Takes floats and random draws; gives residues modulo a prime p. An expression evaluated in this field with
 random inputs is a fingerprint: two expressions that are equal as functions have equal fingerprints, two that
-differ have different ones but for a chance of about one in 10^18.
+differ have different ones but for a chance of about one in 10^18. Constants are no random draws, so the prime
+is one in which those of files stay apart: p = 2 r + 1 with r prime, so that every number but 1 and -1 has an
+order of r or 2 r (modulo 2^61 - 1, where 2^61 = 1, a product of inertia of 2^-61 would be taken for 1); and
+2, 3, 5, 7, 11 and 13 are squares, so that the sines of 45 and 60 degrees have residues.
 
     float      m 2^e          -> m 2^e mod p; a short decimal such as 0.1 is taken as the fraction it stands for
     angle      t at random    -> (cos, sin) = ((1 - t^2), 2 t) / (1 + t^2), a point of the unit circle
@@ -14,7 +17,7 @@ The work runs once a traced input or constant.
 import math
 from fractions import Fraction
 
-PRIME = (1 << 61) - 1
+PRIME = (1 << 60) - 135_497
 _SHORT_DECIMAL = 12  # digits up to which a printed float is taken to be an exact decimal
 _LARGEST_SQUARE = 2_000  # numerators and denominators up to which a square root is recognised
 _SQUARE_TOLERANCE = 4e-16

@@ -28,7 +28,7 @@ from factorgraph_dyn.compiler.problem import Problem
 from factorgraph_dyn.compiler.program import Operations, Program
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.closure import CLOSED, closure_error
+from factorgraph_dyn.model.closure import openness
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.spatial import Floats
 
@@ -52,6 +52,7 @@ class KernelPlan:
         operations: What one state costs.
         inputs, outputs: Shapes of arguments and results, without batch axes.
         redundant: Equations that repeat others.
+        accuracy: Largest relative error when the kernel was proved.
         retrace: Gives the program again, for those who want to look at it.
         remake: Function and arguments that give the kernel again, for pickling.
     """
@@ -63,6 +64,7 @@ class KernelPlan:
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     redundant: int
+    accuracy: float
     retrace: Callable[[], Program]
     remake: tuple[Callable[..., Kernel], tuple[Any, ...]]
 
@@ -141,6 +143,11 @@ class Kernel:
     def redundant_equations(self) -> int:
         """Equations that turned out to repeat others, as in overconstrained loops."""
         return self._plan.redundant
+
+    @property
+    def accuracy(self) -> float:
+        """Its largest relative error when it was compiled, over trial states, in the mechanism's own equations."""
+        return self._plan.accuracy
 
     def __repr__(self) -> str:
         results = ", ".join(self.outputs)
@@ -242,23 +249,23 @@ class Kernel:
             if not np.isfinite(array).all()
         ]
         distance = self._closure_errors(dict(zip(self.arguments, wide, strict=True)), batch)
-        is_open = np.asarray(distance > CLOSED)
+        is_open = np.asarray(distance > 1.0)
         if is_open.any():
             found.append(
-                f"q and v miss the closure by {distance.max():.3g} (m or rad, and per s; allowed {CLOSED:g})"
-                f"{_where(is_open)}; use mechanism.close and mechanism.complete_velocity."
+                f"q and v miss the closure by {distance.max():.3g} times what is allowed{_where(is_open)}; "
+                "use mechanism.close and mechanism.complete_velocity."
             )
         return tuple(found + self._refusals(wide, is_open))
 
     def _closure_errors(self, arguments: Mapping[str, npt.NDArray[np.float64]], batch: tuple[int, ...]) -> Floats:
-        """How far each state is from closing loops and couplings, in parts of v where it is fast; 0 if not finite."""
+        """How far each state is from closing loops and couplings, in parts of what is allowed; 0 if not finite."""
         errors = np.zeros(batch)
         if self.mechanism.is_closed_kind and not self._plan.problem.tree_only:
             still = np.zeros((*batch, self.mechanism.nv))
             for state in np.ndindex(batch):
                 q, v = arguments["q"][state], arguments.get("v", still)[state]
                 if np.isfinite([*q, *v]).all():
-                    errors[state] = closure_error(self.mechanism, q, v) / max(1.0, np.abs(v).max(initial=0.0))
+                    errors[state] = openness(self.mechanism, q, v)
         return errors
 
     def _refusals(self, arguments: list[npt.NDArray[np.float64]], explained: npt.NDArray[np.bool_]) -> list[str]:

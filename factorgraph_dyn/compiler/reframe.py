@@ -8,10 +8,11 @@ link i in the old one and P the joint's placement,
     T_pc(q) = C_p^-1 P Q_c Z_c J_z(q),         C_p^-1 P Q_c Z_c = Rz(beta) Rx(alpha) Rz(phi) with a shift r
 
 Outward from the base, Z_p turns x along the common normal of its axis and the next (beta = 0), Z_c shifts the
-child along its axis until a component of r is zero, and phi goes into the coordinate: q' = q + phi, an
-addition. What is left is a modified Denavit-Hartenberg placement, Rx(alpha) and r = (a, 0, d). A link at a tip
-turns its x towards its centre of mass instead. Links on fixed joints take their parent's frame, the base that
-of its only child (gravity turns with it); other joints keep their frames. The work runs once a kernel.
+child along its axis until a component of r is zero, but not far (axes that are nearly parallel meet kilometres
+away, where digits would be lost), and phi goes into the coordinate: q' = q + phi, an addition. What is left is
+a modified Denavit-Hartenberg placement, Rx(alpha) and r = (a, 0, d). A link at a tip turns its x towards its
+centre of mass instead. Links on fixed joints take their parent's frame, the base that of its only child
+(gravity turns with it); other joints keep their frames. The work runs once a kernel.
 
 Source: Khalil & Kleinfinger (1986), modified Denavit-Hartenberg parameters.
 """
@@ -23,12 +24,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from factorgraph_dyn.model import Joint, Link, Loop, Mechanism
+from factorgraph_dyn.model.assembly import ROUNDING as EXACT
 from factorgraph_dyn.model.assembly import moved_link, tidy
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats, inverse_pose, perpendicular_axes, pose
 
 TURNING = ("revolute", "continuous")
 _ALONG_AXIS = (*TURNING, "prismatic")
-_ROUNDING = 1e-13
+_ROUNDING = 1e-14  # of angles, entries of rotations, and of lengths beside the mechanism's
+_FARTHEST = 4.0  # times the mechanism's length that a frame may move along its axis
 _Z = np.array([0.0, 0.0, 1.0])
 
 
@@ -75,6 +79,7 @@ class _Frames:
         self.turned = {mechanism.base: False}  # whether x of the link lies along its first child's normal
         self.offset = np.zeros(mechanism.nq)
         self.joints: dict[str, Joint] = {}
+        self.length = natural(mechanism).length
 
     def result(self) -> Reframed:
         mechanism = self.mechanism
@@ -111,7 +116,7 @@ class _Frames:
             axis = _Z
             beta, alpha, phi = _angles((T @ Q)[:3, :3])
             turn = self._own_turn(joint, Q) if joint.kind in TURNING else -phi
-            Z = _about_z(turn, _shift(T @ Q))
+            Z = _about_z(turn, self._shift(T @ Q))
             C = Q @ Z
             r = (T @ C)[:3, 3]
             left = phi + turn
@@ -123,7 +128,7 @@ class _Frames:
             R = _about_z(beta)[:3, :3] @ _about_x(alpha) @ _about_z(left)[:3, :3]
             T = pose(R, r)
         self.frame[joint.child] = C
-        self.joints[joint.name] = replace(joint, placement=tidy(_cleaned(T)), axis=axis, rest=rest)
+        self.joints[joint.name] = replace(joint, placement=self._cleaned_pose(T), axis=axis, rest=rest)
 
     def _placed(self, loop: Loop) -> Loop:
         """The loop with its ends seen from the new frames."""
@@ -131,7 +136,7 @@ class _Frames:
             (self.frame[loop.predecessor], loop.predecessor_placement),
             (self.frame[loop.successor], loop.successor_placement),
         )
-        predecessor, successor = (tidy(_cleaned(inverse_pose(C) @ np.asarray(end))) for C, end in ends)
+        predecessor, successor = (self._cleaned_pose(inverse_pose(C) @ np.asarray(end)) for C, end in ends)
         return replace(loop, predecessor_placement=predecessor, successor_placement=successor)
 
     def _own_turn(self, joint: Joint, Q: Floats) -> float:
@@ -140,11 +145,30 @@ class _Frames:
         if following:
             following_Q = pose(_to_z(following[0].axes[0]), np.zeros(3))
             T = Q.T @ np.asarray(following[0].placement) @ following_Q
-            return _normal(T)
+            return self._normal(T)
         if self.children[joint.child]:
             return 0.0
         x, y, _ = Q[:3, :3].T @ np.asarray(self.mechanism.link_by_name[joint.child].com)
         return float(np.arctan2(y, x)) if abs(y) > _ROUNDING * abs(x) else 0.0
+
+    def _normal(self, T: Floats) -> float:
+        """The angle about z at which x lies along the common normal of z and the z axis of a pose."""
+        beta, alpha, _ = _angles(T[:3, :3])
+        if _same(alpha, 0.0) or _same(abs(alpha), np.pi):  # parallel axes: towards the other one
+            x, y = T[:2, 3]
+            return float(np.arctan2(y, x)) if np.hypot(x, y) > _ROUNDING * self.length else 0.0
+        return beta
+
+    def _shift(self, T: Floats) -> float:
+        """How far to go along the z axis of a pose to make most of its shift zero."""
+        r, n = T[:3, 3], T[:3, 2]
+        farthest = _FARTHEST * self.length
+        ways = [0.0] + [float(-r[i] / n[i]) for i in (1, 2, 0) if abs(r[i]) < farthest * abs(n[i])]
+        return min(ways, key=lambda way: np.count_nonzero(_cleaned(r + way * n, self.length)))
+
+    def _cleaned_pose(self, T: Floats) -> Floats:
+        """The pose without what is rounding alone."""
+        return tidy(pose(_cleaned(T[:3, :3], 1.0), _cleaned(T[:3, 3], self.length)))
 
 
 def _moved(link: Link, C: Floats) -> Link:
@@ -157,20 +181,11 @@ def _moved(link: Link, C: Floats) -> Link:
 def _to_z(axis: Floats) -> Floats:
     """A rotation that takes z to the axis, exact where the axis is one of the frame's, shape (3, 3)."""
     place = int(np.argmax(np.abs(axis)))
-    if abs(abs(axis[place]) - 1) < 1e-15:
+    if np.abs(np.delete(axis, place)).max() < EXACT:
         R = np.roll(np.eye(3), place - 2, axis=0)  # x, y, z to the axes that follow it
         return R if axis[place] > 0 else R @ np.diag([1.0, -1.0, -1.0])
     x, y = perpendicular_axes(axis)
     return np.column_stack([x, y, axis])
-
-
-def _normal(T: Floats) -> float:
-    """The angle about z at which x lies along the common normal of z and the z axis of a pose."""
-    beta, alpha, _ = _angles(T[:3, :3])
-    if _same(alpha, 0.0) or _same(abs(alpha), np.pi):  # parallel axes: towards the other one
-        x, y = T[:2, 3]
-        return float(np.arctan2(y, x)) if np.hypot(x, y) > _ROUNDING else 0.0
-    return beta
 
 
 def _angles(R: Floats) -> tuple[float, float, float]:
@@ -186,13 +201,6 @@ def _angles(R: Floats) -> tuple[float, float, float]:
         beta, alpha = beta - np.copysign(np.pi, beta), -alpha
     inner = (_about_z(beta)[:3, :3] @ _about_x(alpha)).T @ R
     return beta, alpha, _snapped(np.arctan2(inner[1, 0], inner[0, 0]))
-
-
-def _shift(T: Floats) -> float:
-    """How far to go along the z axis of a pose to make most of its shift zero."""
-    r, n = T[:3, 3], T[:3, 2]
-    ways = [0.0] + [float(-r[i] / n[i]) for i in (1, 2, 0) if abs(n[i]) > 1e-6]
-    return min(ways, key=lambda way: np.count_nonzero(_cleaned(r + way * n, 1.0)))
 
 
 def _about_z(angle: float, shift: float = 0.0) -> Floats:

@@ -24,6 +24,7 @@ from factorgraph_dyn.model import Joint, Link, Mechanism
 from factorgraph_dyn.spatial import Floats, inverse_adjoint, skew
 
 _CANCELLED = 1e-14
+_ROUNDING = 1e-15  # of the largest entry of a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +81,18 @@ def _across(axis: Floats, rotational: Floats) -> float:
 
 
 def _consistent(G: Floats) -> Floats:
-    """The spatial inertia with equal entries equal to the last bit, so that value numbering finds them equal."""
+    """The spatial inertia with equal entries equal to the last bit, and zero where they are rounding alone."""
     h = 0.5 * np.array([G[2, 4] - G[1, 5], G[0, 5] - G[2, 3], G[1, 3] - G[0, 4]])
     exact = np.zeros((6, 6))
-    exact[:3, :3] = 0.5 * (G[:3, :3] + G[:3, :3].T)
-    exact[:3, 3:] = skew(h)
-    exact[3:, :3] = skew(h).T
+    exact[:3, :3] = _cleaned(0.5 * (G[:3, :3] + G[:3, :3].T))
+    exact[:3, 3:] = skew(_cleaned(h))
+    exact[3:, :3] = exact[:3, 3:].T
     exact[3:, 3:] = G[3, 3] * np.eye(3)
     return exact
+
+
+def _cleaned(values: Floats) -> Floats:
+    return np.where(np.abs(values) < _ROUNDING * np.abs(values).max(), 0.0, values)
 
 
 def _without_rounding(difference: Floats, before: Floats) -> Floats:

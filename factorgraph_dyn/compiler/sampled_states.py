@@ -2,7 +2,7 @@
 
 Takes a mechanism; gives states at which pivots are judged. The first ones are special:
 
-    trees    the neutral configuration and quarter turns from it, where pivots that are fine elsewhere vanish
+    all      the neutral configuration and quarter turns from it, where pivots that are fine elsewhere vanish
     loops    any assembly mode, where values that are zero in the usual one are not
 
 The rest are random; all are closed where there are loops. The work runs once a kernel.
@@ -10,7 +10,6 @@ The rest are random; all are closed where there are loops. The work runs once a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,47 +17,76 @@ import numpy as np
 
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.closed_states import far_closed_state, random_closed_state
+from factorgraph_dyn.model.closure import closure_error, nearest_velocity
+from factorgraph_dyn.model.loop_groups import loop_groups
+from factorgraph_dyn.model.size import measured
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
 
 SPECIAL = 8
 ORDINARY = 24
+_ROUNDING = 1e-15  # rad, and parts of the mechanism's length
 WIDE = 1.5  # rad or m that samples of loops go, farther than random states do, so that kernels have a margin
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Configurations q, shape (states, nq), and velocities v, shape (states, nv)."""
+    """Configurations q, shape (states, nq), and velocities v, shape (states, nv).
 
+    Attributes:
+        q_error, v_error: By how much they may miss what they stand for, in the same shapes: a state that closes
+            loops does so up to rounding.
+    """
+
+    mechanism: Mechanism
     q: Floats
     v: Floats
+    q_error: Floats
+    v_error: Floats
 
     def __len__(self) -> int:
         return len(self.q)
+
+    def of(self, argument: str, size: int) -> tuple[Floats, Floats]:
+        """Values of an argument of a kernel and their errors, shape (size, states); what is no state is drawn."""
+        if argument in ("q", "v"):
+            return (self.q.T, self.q_error.T) if argument == "q" else (self.v.T, self.v_error.T)
+        own = natural(self.mechanism)
+        unit = {"a": own.v, "tau": own.tau}.get(argument, own.wrench)
+        seed = int.from_bytes(argument.encode(), "little") % 2**32
+        drawn = np.random.default_rng(seed).normal(size=(size, len(self)))
+        return drawn * unit[:, None], np.zeros((size, len(self)))
 
 
 @lru_cache(maxsize=16)  # closed states are solved for one by one
 def sampled_states(mechanism: Mechanism) -> States:
     """The states at which pivots are judged, the special ones first."""
     rng = np.random.default_rng(0)
+    states = [(_turned(mechanism, rng, turns), rng.normal(size=mechanism.nv)) for turns in range(SPECIAL)]
     if mechanism.is_closed_kind:
-        states = [far_closed_state(mechanism, rng) for _ in range(SPECIAL)]
+        states = [(q, nearest_velocity(mechanism, q, v)) for q, v in states[: SPECIAL // 2]]
+        states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
         states += [random_closed_state(mechanism, rng, WIDE) for _ in range(ORDINARY)]
     else:
-        states = [(mechanism.neutral(), rng.normal(size=mechanism.nv))]
-        states += [_quarter_turned(mechanism, rng) for _ in range(SPECIAL - 1)]
         states += [mechanism.random_state(rng) for _ in range(ORDINARY)]
-    return _stacked(states)
+    return _with_errors(mechanism, *(np.array(values) for values in zip(*states, strict=True)))
 
 
-def _quarter_turned(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """A state whose coordinates are the neutral ones or a quarter turn from them."""
+def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:
+    if not mechanism.is_closed_kind:
+        return States(mechanism, q, v, np.zeros_like(q), np.zeros_like(v))
+    own = measured(mechanism)
+    open_by = [closure_error(own.mechanism, x) for x in q / own.q]
+    slip_by = [closure_error(own.mechanism, x, u) for x, u in zip(q / own.q, v / own.v, strict=True)]
+    position, speed = (np.maximum(errors, _ROUNDING)[:, None] for errors in (open_by, slip_by))
+    return States(mechanism, q, v, position * own.q, speed * own.v)
+
+
+def _turned(mechanism: Mechanism, rng: np.random.Generator, turns: int) -> Floats:
+    """The neutral configuration, and for other turns than 0 quarter turns from it of what no loop or coupling holds."""
     q = mechanism.neutral()
+    held = {joint for group in loop_groups(mechanism) for joint in group.joints}
     for joint in mechanism.movable_joints:
-        if joint.nq == joint.nv:
+        if turns and joint.nq == joint.nv and joint not in held:
             q[mechanism.q_slices[joint.name]] += rng.integers(-1, 2, joint.nq) * np.pi / 2
-    return q, rng.normal(size=mechanism.nv)
-
-
-def _stacked(states: Sequence[tuple[Floats, Floats]]) -> States:
-    q, v = (np.array(values) for values in zip(*states, strict=True))
-    return States(q, v)
+    return q

@@ -1,10 +1,18 @@
-"""Numbers beside the tape: every node's value at some tens of random states.
+"""Numbers beside the tape: every node's value at some tens of random states, and how far rounding can have moved it.
 
-Takes a tape with sampled inputs; gives, for any reference, its value at each sampled state. From them
-pivots are chosen, and zeros are seen that rounding hides from the residues (constants that are not quite
-a rotation, closed loops): a sum that in every state is a tiny part of its terms. The work runs once a
-node, when its value is asked for.
+Takes a tape with sampled inputs; gives, for any reference, its value at each sampled state and the variance of its
+rounding error. From the values pivots are chosen. The variances tell values from rounding, in whatever units: a sum
+that should be zero, but that rounding of the model's constants or of closed configurations keeps from being so, is at
+every state no larger than the error it inherits. First-order propagation, errors taken as independent, u the rounding
+unit:
+
+    a + b    var a + var b + (u (a + b))^2        1 / a      var a / a^4 + (u / a)^2
+    a b      a^2 var b + b^2 var a + (u a b)^2    sin a      var a + u^2
+
+Values are computed as far as they are asked for, variances only where a sum looks like rounding.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
@@ -13,12 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.compiler import tape as t
+from factorgraph_dyn.compiler.program import operands
 from factorgraph_dyn.compiler.tape import Samples, Tape
 from factorgraph_dyn.errors import CompileError
 
-_CANCELLED = 1e-10  # of its terms; no sum that is not zero is that small in every random state
+_SUSPICIOUS = 1e-8  # part of its terms below which a sum may be rounding
+_ERRORS = 30.0  # standard deviations that rounding may reach
 _MERGE_TOLERANCE = 1e-6
-_ROUNDING = 1e-13  # of a value's usual size on the tape
+UNIT_ROUNDOFF = 2.0**-53
 _FUNCTIONS: dict[int, Callable[[Any], Any]] = {
     t.RECIPROCAL: np.reciprocal,
     t.SIN: np.sin,
@@ -28,11 +38,19 @@ _FUNCTIONS: dict[int, Callable[[Any], Any]] = {
 
 
 class SampledTape:
-    """Values of a tape's nodes, computed as far as asked for."""
+    """Values of a tape's nodes, and the variances of their errors, computed as far as asked for."""
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, special: int = 0) -> None:
+        """Start without values.
+
+        Args:
+            tape: The tape.
+            special: How many of the first sampled states look singular, so that values need not be finite there.
+        """
         self.tape = tape
+        self.special = special
         self._values: list[Samples] = []
+        self._variances: dict[int, Samples] = {}
 
     def values(self, ref: int) -> Samples:
         """Value of a reference at every sampled state."""
@@ -47,11 +65,57 @@ class SampledTape:
         if not (a and b and total):
             return total
         first, second = self.values(a), self.values(b)
-        size = np.abs(first)
-        if np.abs(first + second).sum() > _CANCELLED * size.sum():  # almost always
+        if np.abs(first + second).sum() > _SUSPICIOUS * np.abs(first).sum():  # almost always
             return total
-        small = np.abs(first + second) <= _CANCELLED * (size + np.abs(second))
-        return t.ZERO if small.all() else total
+        return t.ZERO if self.is_rounding(total) else total
+
+    def is_rounding(self, ref: int) -> bool:
+        """Whether a value is at every state no larger than rounding can have made it."""
+        value, variance = self.values(ref), self.variance(ref)
+        with np.errstate(all="ignore"):
+            tiny = value * value <= _ERRORS**2 * variance
+        tiny[: self.special] |= ~np.isfinite(value[: self.special])  # a pivot vanished there before
+        return bool(tiny.all())
+
+    def variance(self, ref: int) -> Samples:
+        """Variance of the rounding error of a reference at every sampled state."""
+        node, known = abs(ref), self._variances
+        if node not in known:
+            self.values(node)
+            with np.errstate(all="ignore"):
+                for ancestor in self._without_variance(node):
+                    known[ancestor] = self._variance(ancestor)
+        return known[node]
+
+    def _without_variance(self, node: int) -> list[int]:
+        """The node and those of its ancestors whose variances are not known, operands first."""
+        tape, known = self.tape, self._variances
+        missing, stack = {node}, [node]
+        while stack:
+            here = stack.pop()
+            for read in operands(tape.operation[here], tape.left[here], tape.right[here]):
+                if read not in known and read not in missing:
+                    missing.add(read)
+                    stack.append(read)
+        return sorted(missing)
+
+    def _variance(self, node: int) -> Samples:
+        tape, values, known = self.tape, self._values, self._variances
+        operation, a, b = tape.operation[node], tape.left[node], tape.right[node]
+        rounded = (UNIT_ROUNDOFF * values[node]) ** 2
+        if operation == t.MUL:
+            return values[a] ** 2 * known[b] + values[b] ** 2 * known[a] + rounded
+        if operation in (t.ADD, t.SUB):
+            return known[a] + known[b] + rounded
+        if operation == t.CONSTANT:
+            return np.full(tape.sample_count, tape.constant_error(node) ** 2)
+        if operation == t.INPUT:
+            return tape.input_errors[node] ** 2
+        if operation == t.RECIPROCAL:
+            return known[a] * values[node] ** 4 + rounded
+        if operation == t.SIGN:
+            return np.zeros(tape.sample_count)
+        return known[a] + UNIT_ROUNDOFF**2
 
     def _extend(self, node: int) -> None:
         tape, values = self.tape, self._values
@@ -82,22 +146,38 @@ class SampledTape:
         merges = np.array(self.tape.merges)
         self.values(int(np.abs(merges[:, 1:]).max()))
         table = np.array(self._values)
-        with np.errstate(all="ignore"):
-            sizes = np.abs(table)
-            usual = np.median(sizes[np.isfinite(sizes) & (sizes > 0)])
         for block in np.array_split(merges, len(merges) // 4096 + 1):
-            a, b, found = (_signed_rows(table, block[:, k]) for k in (1, 2, 3))
-            adding = (block[:, 0] == t.ADD)[:, None]
+            value, scale = _made(table, block)
             with np.errstate(all="ignore"):
-                value = np.where(adding, a + b, a * b)
-                scale = np.where(adding, np.abs(a) + np.abs(b), np.abs(a * b))
-                # What cancelled further up leaves rounding that its own size does not tell.
-                wrong = np.abs(value - found) > _MERGE_TOLERANCE * scale + _ROUNDING * usual
-            if (wrong.mean(axis=1) > 0.5).any():
-                raise CompileError(
-                    "Two different values were taken for one while compiling, which chance makes all but impossible. "
-                    "Change a model constant in its last digit, or take another ordering."
-                )
+                wrong = np.abs(value - _signed_rows(table, block[:, 3])) > _MERGE_TOLERANCE * scale
+            for k in np.flatnonzero(wrong.mean(axis=1) > 0.5):
+                self._check_merge(tuple(block[k].tolist()), value[k])
+
+    def _check_merge(self, merge: tuple[int, ...], value: Samples) -> None:
+        """Raise unless rounding explains why an operation and the node it was taken for differ."""
+        operation, a, b, found = merge
+        with np.errstate(all="ignore"):
+            error = self.variance(a) + self.variance(b)
+            if operation == t.MUL:
+                error = self.values(a) ** 2 * self.variance(b) + self.values(b) ** 2 * self.variance(a)
+            elif operation == t.RECIPROCAL:
+                error = self.variance(a) * value**4
+            error = error + self.variance(found) + (UNIT_ROUNDOFF * value) ** 2
+            wrong = (value - self.values(found)) ** 2 > _ERRORS**2 * error
+        if wrong.mean() > 0.5:
+            raise CompileError(
+                "Two different values were taken for one while compiling, which chance makes all but impossible. "
+                "Change a model constant in its last digit, or take another ordering."
+            )
+
+
+def _made(table: npt.NDArray[np.float64], merges: npt.NDArray[np.int64]) -> tuple[Any, Any]:
+    """The values of operations, and the sizes of what they were made of, a row each."""
+    a, b = (_signed_rows(table, merges[:, k]) for k in (1, 2))
+    adding, inverting = ((merges[:, 0] == operation)[:, None] for operation in (t.ADD, t.RECIPROCAL))
+    with np.errstate(all="ignore"):
+        value = np.where(adding, a + b, np.where(inverting, 1.0 / a, a * b))
+        return value, np.where(adding, np.abs(a) + np.abs(b), np.abs(value))
 
 
 def _signed_rows(table: npt.NDArray[np.float64], refs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

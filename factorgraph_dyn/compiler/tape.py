@@ -10,7 +10,7 @@ nothing and are shared; only the nodes below exist, and their operands are posit
 
 Every node carries its residue (see `field`): a new operation whose residue is known is the known node, one
 whose residue is zero is zero. Constants fold in floating point, and a folded constant within a few roundings
-of one that exists is that one.
+of one that exists is that one; constants whose values differ are never one, whatever their residues say.
 
 The work runs once an operation while tracing, about a microsecond each.
 """
@@ -20,6 +20,7 @@ import random
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from factorgraph_dyn.compiler import field
 from factorgraph_dyn.compiler.field import PRIME
@@ -31,6 +32,8 @@ ZERO, ONE = 0, 1
 
 _CANCELLED = 4e-15  # a sum of constants this small beside its terms is zero
 _SAME_DIGITS = 14  # significant digits in which two constants have to agree to be one
+_SAME = 1e-13  # relative difference of two constants that are one because their residues are
+_ROUNDING = 4.4e-16  # of a constant, as files and the folding of constants leave it
 _SAMPLES = 32
 
 Samples = np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -41,10 +44,12 @@ class Tape:
 
     Attributes:
         operation, left, right: Of every node; node 0 stands for the number zero.
-        residue: Of every node, modulo 2^61 - 1.
+        residue: Of every node, modulo the field's prime.
         constants: Value of every constant node.
+        constant_errors: By how much a constant may be off, where that is more than its own rounding.
         input_names: Name of every input node.
         input_samples: Value of every input node at the sampled states.
+        input_errors: By how much these may be off, as configurations that close loops are.
         merges: (operation, left, right, found) of the operations recognised as known nodes.
     """
 
@@ -56,8 +61,10 @@ class Tape:
         self.right = [0]
         self.residue = [0]
         self.constants: dict[int, float] = {0: 0.0}
+        self.constant_errors: dict[int, float] = {}
         self.input_names: dict[int, str] = {}
         self.input_samples: dict[int, Samples] = {}
+        self.input_errors: dict[int, Samples] = {}
         self.merges: list[tuple[int, int, int, int]] = []
         self._known: dict[int, int] = {0: 0}
         self._constant_of_digits: dict[str, int] = {}
@@ -70,13 +77,20 @@ class Tape:
 
     # Leaves
 
-    def input(self, name: str, samples: Iterable[float] | None = None, residue: int | None = None) -> int:
+    def input(
+        self,
+        name: str,
+        samples: Iterable[float] | None = None,
+        residue: int | None = None,
+        errors: npt.ArrayLike = 0.0,
+    ) -> int:
         """Reference to a new input.
 
         Args:
             name: How messages call it.
             samples: Its value at the sampled states, one each; standard normal by default.
             residue: Its residue where inputs are related (see `unit_inputs`); random by default.
+            errors: By how much the samples may be off, one number or one each.
         """
         if residue is None:
             residue = self.random.randrange(2, PRIME - 1)
@@ -85,6 +99,7 @@ class Tape:
         node = self._append(INPUT, 0, 0, residue)
         self.input_names[node] = name
         self.input_samples[node] = np.array(list(samples), dtype=float)
+        self.input_errors[node] = np.broadcast_to(np.asarray(errors, dtype=float), (self.sample_count,))
         return node
 
     def unit_inputs(self, names: Sequence[str], samples: Sequence[Iterable[float]] | None = None) -> list[int]:
@@ -97,12 +112,13 @@ class Tape:
             self.input(name, values, residue) for name, values, residue in zip(names, samples, residues, strict=True)
         ]
 
-    def constant(self, value: float, residue: int | None = None) -> int:
+    def constant(self, value: float, residue: int | None = None, error: float = 0.0) -> int:
         """Reference to a number.
 
         Args:
             value: The number.
             residue: Its residue where that is known better than from its digits.
+            error: By how much the number may be off, beyond its own rounding.
         """
         value = float(value)
         if value == 0.0:
@@ -113,17 +129,31 @@ class Tape:
                 "Check the mechanism's inertias, placements and limits."
             )
         if value < 0.0:
-            return -self.constant(-value, None if residue is None else PRIME - residue)
+            return -self.constant(-value, None if residue is None else PRIME - residue, error)
         digits = format(value, f".{_SAME_DIGITS - 1}e")
         node = self._constant_of_digits.get(digits)
         if node is None:
-            residue = field.residue_of_float(value) if residue is None else residue
-            node = self._known.get(residue, 0)
-            if node <= 0 or node not in self.constants:
-                node = self._append(CONSTANT, 0, 0, residue)
-                self.constants[node] = value
+            node = self._new_constant(value, residue, error)
             self._constant_of_digits[digits] = node
+        if error > self.constant_errors.get(node, _ROUNDING * value):
+            self.constant_errors[node] = error
         return node
+
+    def _new_constant(self, value: float, residue: int | None, error: float) -> int:
+        """The constant of a residue if it has this value, too; else a new one."""
+        residue = field.residue_of_float(value) if residue is None else residue
+        known = self._known.get(residue, 0)
+        if known > 0 and known in self.constants:
+            if abs(self.constants[known] - value) <= _SAME * value + error:
+                return known
+            residue = self.random.randrange(2, PRIME - 1)  # two numbers with one residue stay two
+        node = self._append(CONSTANT, 0, 0, residue)
+        self.constants[node] = value
+        return node
+
+    def constant_error(self, node: int) -> float:
+        """By how much the value of a constant node may be off."""
+        return self.constant_errors.get(node, _ROUNDING * self.constants[node])
 
     def _append(self, operation: int, left: int, right: int, residue: int) -> int:
         node = len(self.operation)
@@ -165,9 +195,11 @@ class Tape:
         first = self.constants[abs(a)] * (1 if a > 0 else -1)
         second = self.constants[abs(b)] * (1 if b > 0 else -1)
         total = first + second
-        if abs(total) <= _CANCELLED * (abs(first) + abs(second)):
+        size = abs(first) + abs(second)
+        if abs(total) <= _CANCELLED * size:
             return ZERO
-        return self.constant(total, residue)
+        error = self.constant_error(abs(a)) + self.constant_error(abs(b))
+        return self.constant(total, residue, max(error, _ROUNDING * size))
 
     def sub(self, a: int, b: int) -> int:
         """Reference to a - b."""
@@ -204,7 +236,8 @@ class Tape:
         """The product of a constant and a node, the constant first."""
         constants = self.constants
         if b in constants:
-            return self.constant(constants[constant] * constants[b], residue)
+            error = self.constant_error(constant) * constants[b] + self.constant_error(b) * constants[constant]
+            return self.constant(constants[constant] * constants[b], residue, error)
         if self.operation[b] == MUL and self.left[b] in constants:
             folded = self.mul(constant, self.left[b])
             return self.mul(folded, self.right[b])
@@ -218,9 +251,13 @@ class Tape:
             return -self.reciprocal(-a)
         residue = field.inverse(self.residue[a])
         if a in self.constants:
-            return self.constant(1.0 / self.constants[a], residue)
+            value = 1.0 / self.constants[a]
+            return self.constant(value, residue, self.constant_error(a) * value * value)
         known = self._known.get(residue)
-        return self._append(RECIPROCAL, a, 0, residue) if known is None else known
+        if known is None:
+            return self._append(RECIPROCAL, a, 0, residue)
+        self.merges.append((RECIPROCAL, a, 0, known))
+        return known
 
     def div(self, a: int, b: int) -> int:
         """Reference to a / b."""

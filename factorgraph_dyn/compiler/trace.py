@@ -33,7 +33,7 @@ The work runs once a mechanism, problem and ordering.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,14 +44,16 @@ from factorgraph_dyn.compiler.closure_guards import closure_guards
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
 from factorgraph_dyn.compiler.field import constant_circle_point
 from factorgraph_dyn.compiler.llvm_driver import Operand
+from factorgraph_dyn.compiler.magnitudes import Magnitudes
 from factorgraph_dyn.compiler.problem import Problem
 from factorgraph_dyn.compiler.problem_graph import problem_graph
 from factorgraph_dyn.compiler.problem_graph import without as _without
 from factorgraph_dyn.compiler.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.regroup import regrouped
+from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.samples import SampledTape
-from factorgraph_dyn.compiler.split import extended, split
+from factorgraph_dyn.compiler.split import Split, extended, split
 from factorgraph_dyn.compiler.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape import ZERO, Tape
 from factorgraph_dyn.equations import (
@@ -66,10 +68,12 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
-from factorgraph_dyn.spatial import cross
+from factorgraph_dyn.spatial import Floats, cross
 
-_ROUNDING = 1e-15  # of the largest constant in a block of an equation, below which another one is taken for zero
+_ROUNDING = 1e-15  # of the largest of the constants that belong together
+_NOTHING = 1e-60  # squared, of given values that are all zero
 
 
 @dataclass(frozen=True)
@@ -90,40 +94,42 @@ class Traced:
     redundant: int
 
 
-def trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike) -> Traced:
-    """The program of a problem, eliminated in an ordering.
+def trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route = CHEAP) -> Traced:
+    """The program of a problem, eliminated in an ordering; the route says how it is described.
 
     Raises:
         CompileError: The ordering has no safe pivots, or an output is not determined.
         OrderingError: The ordering does not fit the problem.
     """
-    return Tracer(mechanism, problem).run(ordering)
+    return Tracer(mechanism, problem, route).run(ordering)
 
 
 class Tracer:
     """The equations of a problem on a tape, and their elimination."""
 
-    def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
+    def __init__(self, mechanism: Mechanism, problem: Problem, route: Route = CHEAP) -> None:
         self.problem = problem
         self.given = mechanism.tree if problem.tree_only else mechanism
         plain = tidied(self.given)
-        in_joint_space = set(problem.outputs) <= {"a", "tau"} and not problem.pushed
+        in_joint_space = route.reframe and set(problem.outputs) <= {"a", "tau"} and not problem.pushed
         frames = reframed(plain) if in_joint_space else Reframed(plain, np.zeros(plain.nq))
         # Responses to torques carry a column a torque through every step: for mere shifts they are too many.
-        parts = split(frames.mechanism, shifts=problem.kept != "tau")
+        whole = Split(frames.mechanism, ())
+        parts = split(frames.mechanism, shifts=problem.kept != "tau") if route.split else whole
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
-        if not any(name.startswith("F[") for name in problem.outputs):
+        self.magnitudes = Magnitudes(parts.mechanism)
+        if route.regroup and not any(name.startswith("F[") for name in problem.outputs):
             self.mechanism = regrouped(self.mechanism)
-        states = sampled_states(mechanism)
-        self.tape = Tape(samples=len(states))
-        _know_turns(self.tape, self.mechanism)
-        self.samples = SampledTape(self.tape)
+        states = sampled_states(self.given)
+        self.tape = Tape(seed=route.seed, samples=len(states))
+        _know_constants(self.tape, self.mechanism)
+        self.samples = SampledTape(self.tape, SPECIAL)
         self.values: dict[str, SymbolArray] = {}
         self.input_refs: list[int] = []
         for name in problem.arguments:
             size = {"q": mechanism.nq, "v": mechanism.nv, "a": mechanism.nv, "tau": mechanism.nv}.get(name, 6)
-            drawn = states.q.T if name == "q" else states.v.T if name == "v" else [None] * size
-            refs = [self.tape.input(f"{name}[{k}]", drawn[k]) for k in range(size)]
+            drawn, errors = states.of(name, size)
+            refs = [self.tape.input(f"{name}[{k}]", drawn[k], errors=errors[k]) for k in range(size)]
             self.input_refs += refs
             self.values[name] = symbols(self.tape, refs)
         nothing = symbols(self.tape, [ZERO] * mechanism.nv)
@@ -135,8 +141,7 @@ class Tracer:
         state, graph = self.equations()
         columns = self.columns_of(graph)
         chosen, unknowns = self.order(graph, ordering)
-        rows, noisy = self.rows_of(graph, columns), bool(self.mechanism.loops)
-        eliminated = Elimination(self.tape, self.samples, rows, unknowns, SPECIAL, noisy=noisy).run()
+        eliminated = self.elimination(graph, columns, unknowns).run()
         outputs = [self.output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
@@ -145,6 +150,23 @@ class Tracer:
         inputs = tuple(Operand((len(self.values[name]),)) for name in self.problem.arguments)
         shapes = tuple(Operand(output.shape) for output in outputs)
         return Traced(program, inputs, shapes, chosen, eliminated.redundant)
+
+    def elimination(
+        self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
+    ) -> Elimination:
+        """The elimination of the unknowns in their order."""
+        rows, noisy = self.rows_of(graph, columns), bool(self.mechanism.loops)
+        given = self._per_square_given() if self.problem.known_a.any() and self.mechanism.is_closed_kind else None
+        sizes = self.magnitudes.of(graph)
+        return Elimination(self.tape, self.samples, rows, unknowns, magnitudes=sizes, noisy=noisy, given=given)
+
+    def _per_square_given(self) -> int:
+        """One over the squared size of all given values, in the mechanism's own units."""
+        own = natural(self.given)
+        a, tau, v = self.values["a"] / own.v, self.values["tau"] / own.tau, self.values["v"] / own.v
+        gravity = float(np.linalg.norm(np.asarray(self.given.gravity))) / own.length
+        size = np.sum(a * a) + np.sum(tau * tau) + np.sum(v * v) ** 2 + gravity**2
+        return int(references(self.tape, np.array([1.0 / (size + _NOTHING)]))[0])
 
     def equations(self) -> tuple[State, LinearGraph]:
         """The state and the graph, both of symbols."""
@@ -176,13 +198,8 @@ class Tracer:
             for k, ref in enumerate(references(self.tape, factor.rhs)):
                 rows[first + k] = {UNIT: -int(ref)} if ref else {}
             for variable, block in factor.blocks:
-                refs = references(self.tape, block)
-                constants = {
-                    ref: self.tape.constants[abs(int(ref))] for ref in refs.flat if abs(int(ref)) in self.tape.constants
-                }
-                least = _ROUNDING * max(constants.values(), default=0.0)
-                for (k, j), ref in np.ndenumerate(refs):
-                    if ref and constants.get(ref, np.inf) > least:
+                for (k, j), ref in np.ndenumerate(references(self.tape, block)):
+                    if ref:
                         row, column = rows[first + k], columns[variable][j]
                         row[column] = self.tape.add(row.get(column, ZERO), int(ref))
         return rows
@@ -273,15 +290,31 @@ def _why_free(name: str) -> str:
     )
 
 
-def _know_turns(tape: Tape, mechanism: Mechanism) -> None:
-    """Let a tape know that the cosine and sine of every placement's turn about x belong to one angle."""
-    for joint in mechanism.joints:
-        R = np.asarray(joint.placement)[:3, :3]
+def _know_constants(tape: Tape, mechanism: Mechanism) -> None:
+    """Let a tape know which constants belong together and how far rounding has moved them.
+
+    The cosine and sine of a placement's turn about x belong to one angle. The entries of a rotation are as exact as
+    one is, those of a shift or an inertia as their largest is.
+    """
+    ends = [end for loop in mechanism.loops for end in (loop.predecessor_placement, loop.successor_placement)]
+    for placement in (*(joint.placement for joint in mechanism.joints), *ends):
+        T = np.asarray(placement)
+        R = T[:3, :3]
         if R[0, 0] == 1.0 and np.count_nonzero(R) == 5:
-            angle = float(np.arctan2(R[2, 1], R[2, 2]))
-            cosine, sine = constant_circle_point(angle)
+            cosine, sine = constant_circle_point(float(np.arctan2(R[2, 1], R[2, 2])))
             tape.constant(float(R[2, 2]), cosine)
             tape.constant(float(R[2, 1]), sine)
+        _know_errors(tape, R[np.round(R) != R], 1.0)
+        _know_errors(tape, T[:3, 3], float(np.abs(T[:3, 3]).max()))
+    for link in mechanism.links:
+        G = link.spatial_inertia
+        for block in (G[:3, :3], G[:3, 3:]):
+            _know_errors(tape, block.ravel(), float(np.abs(block).max()))
+
+
+def _know_errors(tape: Tape, values: Floats, size: float) -> None:
+    for value in values.tolist():
+        tape.constant(value, error=_ROUNDING * size)
 
 
 def _distinct(guards: Iterable[programs.Guard]) -> list[programs.Guard]:

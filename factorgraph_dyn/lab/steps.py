@@ -26,7 +26,6 @@ import numpy as np
 from factorgraph_dyn.compiler import tape as t
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
 from factorgraph_dyn.compiler.problem import Problem
-from factorgraph_dyn.compiler.sampled_states import SPECIAL
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.split import listed
 from factorgraph_dyn.compiler.tape import Samples, Tape
@@ -165,7 +164,8 @@ class Stepper:
         self.unknowns = dict(zip(names, unknowns, strict=True))
         called = {x.name: name for name, x in self.unknowns.items()}
         self.factors = [[called[str(v)] for v, _ in factor.blocks if str(v) in called] for factor in graph.factors]
-        first = _StepElimination(self.tape, self.samples, rows, unknowns, SPECIAL)
+        magnitudes = tracer.magnitudes.of(graph)
+        first = _StepElimination(self.tape, self.samples, rows, unknowns, magnitudes=magnitudes)
         first.row_scales = {}
         self._template = copy.copy(first)
         self._start = tuple(_numbered(number, row) for number, row in first.rows.items())

@@ -23,6 +23,8 @@ from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
 from factorgraph_dyn.spatial import Floats, inverse_pose
 
+ROUNDING = 1e-15  # of a rotation's entries, and of a shift's beside its largest
+
 
 @dataclass(frozen=True, eq=False)
 class Connection:
@@ -214,6 +216,10 @@ def moved_link(body: Link, T_body_link: Floats) -> Link:
 
 
 def tidy(T: Floats) -> Floats:
-    """The pose with entries that rounding moved off 0, 1 and -1 put back."""
-    nearest = np.round(T)
-    return np.where((np.abs(T - nearest) < 1e-15) & (np.abs(nearest) <= 1), nearest, T)
+    """The pose with what rounding moved put back: 0, 1 and -1 in its rotation, 0 in its shift."""
+    tidied = np.array(T)
+    R, r = tidied[:3, :3], tidied[:3, 3]
+    nearest = np.round(R)
+    R[:] = np.where(np.abs(R - nearest) < ROUNDING, nearest, R)
+    r[np.abs(r) < ROUNDING * np.abs(r).max()] = 0.0
+    return tidied

@@ -1,28 +1,47 @@
 """Random states of mechanisms with loops and couplings.
 
-Takes a mechanism and a generator; gives configurations that are closed and velocities that keep them so. They set
-out from the neutral configuration along its freedoms, and Gauss-Newton steps close what is left. The work runs once a
-state: some milliseconds.
+Takes a mechanism and a generator; gives configurations that are closed and velocities that keep them so:
+
+    loops       set out from a closed home, the neutral configuration where it can be, along its freedoms; limits
+                throw back what leaves them, and Gauss-Newton steps within the limits close what is left
+    couplings   and joints that nothing constrains are drawn from all of their range, but not at limits
+
+Each group of loops and couplings that share joints is drawn apart, in the mechanism's own size. The home is found
+once a mechanism; the rest runs once a state: some milliseconds.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from factorgraph_dyn.errors import ClosureError
-from factorgraph_dyn.model.closure import CLOSED, close, closure_error, nearest_velocity
-from factorgraph_dyn.model.kinematics import integrate
+from factorgraph_dyn.model.closing import Place, cannot_close, descend, starts_for
+from factorgraph_dyn.model.closure import nearest_velocity
+from factorgraph_dyn.model.limits import Limits, limits_of
+from factorgraph_dyn.model.loop_groups import loop_groups, rank_tolerance
+from factorgraph_dyn.model.size import measured
 from factorgraph_dyn.spatial import Floats
 
 if TYPE_CHECKING:
     from factorgraph_dyn.model.mechanism import Mechanism
 
-RANDOM_TRIES = 100
-RANDOM_REACH = 1.0  # rad or m, from the neutral configuration
+HOME_TRIES = 40  # starts from which a home is sought where the neutral configuration leads to none
+RANDOM_TRIES = 20
+RANDOM_REACH = 1.0  # from home, rad or the mechanism's size
+REACH_SHRINKS = 0.85  # with every try
+REGULAR = 1e-2  # least singular value over the largest of a state that needs no better one
+REGULAR_TRIES = 3
 FAR_TRIES = 10
 FAR_ITERATIONS = 40  # those that take longer end where loops are singular
+
+
+class Home(NamedTuple):
+    """A closed configuration in own units, and the limits that each group keeps to there, if any."""
+
+    q: Floats
+    limits: tuple[Limits | None, ...]
 
 
 def random_closed_state(
@@ -30,69 +49,144 @@ def random_closed_state(
 ) -> tuple[Floats, Floats]:
     """A random closed configuration and a random velocity that keeps it closed.
 
-    Configurations are reached from the neutral one along its freedoms, and so are of its assembly mode; they
-    respect finite limits unless the neutral one breaks them.
+    Loops are reached from home along its freedoms, and so are of its assembly mode.
 
     Args:
         mechanism: The mechanism.
         rng: Source of chance.
-        farthest: How far to go from the neutral configuration, rad or m a joint.
+        farthest: How far loops go from home, rad a joint or the mechanism's size.
     """
-    home = _closed_home(mechanism, rng)
-    heed_limits = within_limits(mechanism, home)
-    for attempt in range(RANDOM_TRIES):
-        reach = farthest * 0.9**attempt
-        way = nearest_velocity(mechanism, home, rng.uniform(-reach, reach, mechanism.nv))
-        try:
-            q = close(mechanism, integrate(mechanism, home, way))
-        except ClosureError:
-            continue
-        if heed_limits and not within_limits(mechanism, q):
-            continue
-        v = nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv))
-        if closure_error(mechanism, q, v) <= CLOSED:
-            return q, v
-    raise ClosureError(
-        f"No closed configuration of mechanism {mechanism.name!r} was found in {RANDOM_TRIES} tries "
-        "near its neutral one. Check the placements of its loops."
-    )
+    own, home = measured(mechanism), _home(mechanism)
+    anywhere = own.mechanism.random_configuration(rng)
+    q = _with_loose(own.mechanism, home.q, anywhere)
+    for group, limits in zip(loop_groups(own.mechanism), home.limits, strict=True):
+        place = Place(own.mechanism, q, group)
+        q = (_coupled(place, limits, anywhere) or _along_freedoms(place, limits, rng, farthest)).q
+    return _state(mechanism, q, rng)
 
 
 def far_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """As `random_closed_state`, but in any assembly mode and whatever the limits; may be close to singular."""
-    neutral = np.concatenate([np.zeros(0), *(joint.type.neutral() for joint in mechanism.joints)])
+    own, home = measured(mechanism), _home(mechanism)
+    q = _with_loose(own.mechanism, home.q, own.mechanism.random_configuration(rng))
+    for group in loop_groups(own.mechanism):
+        place = Place(own.mechanism, q, group)
+        q = (_far(place, rng) or _along_freedoms(place, None, rng, RANDOM_REACH)).q
+    return _state(mechanism, q, rng)
+
+
+def _state(mechanism: Mechanism, q_own: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """The state in the given units, with a velocity that keeps it closed."""
+    own = measured(mechanism)
+    q = q_own * own.q
+    bounded = limits_of(mechanism).clipped(q)
+    q = np.where(np.isclose(q, bounded, rtol=1e-14, atol=0.0), bounded, q)  # changing units rounds
+    return q, nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * own.v)
+
+
+# ---- one group
+
+
+def _coupled(place: Place, limits: Limits | None, anywhere: Floats) -> Place | None:
+    """The closed place next to a random one, for a group without loops; None where there are loops, or at a limit."""
+    if min(place.group.members) < len(place.mechanism.loops):
+        return None
+    found = descend(_with_coordinates(place, anywhere), limits=limits)
+    at_limit = limits is not None and limits.touched(found.q, place.group.entries)
+    return found if is_closed(found) and not at_limit else None
+
+
+def _along_freedoms(place: Place, limits: Limits | None, rng: np.random.Generator, farthest: float) -> Place:
+    """The first regular closed place of a few that lie along random freedoms of a closed one, or the best of them."""
+    found: list[Place] = []
+    for attempt in range(RANDOM_TRIES):
+        reach = farthest * REACH_SHRINKS**attempt
+        there = place.moved(_freely(place, rng.uniform(-reach, reach, len(place.group.entries))))
+        if limits is not None:
+            there = _with_coordinates(place, limits.reflected(there.q))
+        there = descend(there, limits=limits)
+        if is_closed(there):
+            found.append(there)
+            if len(found) == REGULAR_TRIES or _regularity(there) > REGULAR:
+                break
+    return max(found, key=_regularity, default=place)
+
+
+def _far(place: Place, rng: np.random.Generator) -> Place | None:
+    """A closed place reached from a random one, in any assembly mode, or None."""
     for attempt in range(FAR_TRIES):
         reach = 0.9**attempt
-        try:
-            start = integrate(mechanism, neutral, rng.uniform(-reach, reach, mechanism.nv))
-            q = close(mechanism, start, iterations=FAR_ITERATIONS)
-        except ClosureError:
-            continue
-        v = nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv))
-        if closure_error(mechanism, q, v) <= CLOSED:
-            return q, v
-    return random_closed_state(mechanism, rng)
+        there = place.moved(rng.uniform(-reach, reach, len(place.group.entries)))
+        there = descend(there, iterations=FAR_ITERATIONS)
+        if is_closed(there):
+            return there
+    return None
 
 
-def _closed_home(mechanism: Mechanism, rng: np.random.Generator) -> Floats:
-    """The neutral configuration if it can be closed, else a closed one found by chance."""
-    try:
-        return mechanism.neutral()
-    except ClosureError as error:
-        hopeless = error
-    for _ in range(RANDOM_TRIES):
-        try:
-            return close(mechanism, mechanism.random_configuration(rng))
-        except ClosureError:
-            continue
-    raise hopeless
+def is_closed(place: Place) -> bool:
+    """Whether a group is closed as well as its mechanism demands."""
+    return place.opening <= place.mechanism.closure_tolerance
 
 
-def within_limits(mechanism: Mechanism, q: Floats) -> bool:
-    """Whether every coordinate is within its joint's limits, to rounding."""
-    for joint in mechanism.movable_joints:
-        if joint.limits is not None and joint.nq == 1:
-            value = float(q[mechanism.q_slices[joint.name]][0])
-            if not joint.limits[0] - CLOSED <= value <= joint.limits[1] + CLOSED:
-                return False
-    return True
+def _freely(place: Place, x: Floats) -> Floats:
+    """The motion nearest to x that keeps a closed place closed, to first order."""
+    return np.asarray(x - np.linalg.lstsq(place.J, place.J @ x, rcond=rank_tolerance(place.mechanism))[0])
+
+
+def _regularity(place: Place) -> float:
+    """The least singular value of the closure that is not zero, as a share of the largest."""
+    values = np.linalg.svd(place.J, compute_uv=False)
+    shares = values / max(values.max(initial=0.0), np.finfo(float).tiny)
+    return float(shares[shares > rank_tolerance(place.mechanism)].min(initial=1.0))
+
+
+def _with_coordinates(place: Place, q: Floats) -> Place:
+    """The place with its own joints at the coordinates of another configuration."""
+    moved = place.q.copy()
+    for joint in place.group.joints:
+        here = place.mechanism.q_slices[joint.name]
+        moved[here] = q[here]
+    return Place(place.mechanism, moved, place.group)
+
+
+def _with_loose(mechanism: Mechanism, q: Floats, anywhere: Floats) -> Floats:
+    """q with the joints that no loop or coupling holds at the coordinates of another configuration."""
+    held = {joint.name for group in loop_groups(mechanism) for joint in group.joints}
+    parts = [(q if joint.name in held else anywhere)[mechanism.q_slices[joint.name]] for joint in mechanism.joints]
+    return np.concatenate([np.zeros(0), *parts])
+
+
+# ---- home
+
+
+@lru_cache(maxsize=256)
+def _home(mechanism: Mechanism) -> Home:
+    """A closed configuration, near the neutral one and within limits where there is such a one.
+
+    Raises:
+        ClosureError: None was found; names the loop that stays open, and by how much at best.
+    """
+    own = measured(mechanism).mechanism
+    rng = np.random.default_rng(0)
+    q = np.concatenate([np.zeros(0), *(joint.type.neutral() for joint in own.joints)])
+    starts = [q, *(own.random_configuration(rng) for _ in range(HOME_TRIES))]
+    kept = []
+    for group in loop_groups(own):
+        place, limits = _group_home(mechanism, Place(own, q, group), starts)
+        kept.append(limits)
+        q = place.q
+    return Home(q, tuple(kept))
+
+
+def _group_home(mechanism: Mechanism, place: Place, starts: list[Floats]) -> tuple[Place, Limits | None]:
+    limits = limits_of(place.mechanism)
+    tried: list[Place] = []
+    for bounds in (limits, None) if limits.bound(place.group.entries) else (None,):
+        for start in starts[: 1 + starts_for(place.group)]:
+            within = start if bounds is None else bounds.clipped(start)
+            tried.append(descend(_with_coordinates(place, within), limits=bounds))
+            if is_closed(tried[-1]):
+                return tried[-1], bounds
+    nearest = min(tried, key=lambda place: place.opening)
+    advice = "Check the placements of its loops and the offsets of its couplings."
+    raise cannot_close(mechanism, [nearest], mechanism.closure_tolerance, f" in {len(tried)} tries", advice)

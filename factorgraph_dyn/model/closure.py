@@ -1,4 +1,4 @@
-"""Closing loops and couplings: configurations and velocities that satisfy them.
+"""Loops and couplings at a state: how far they are from closed, and the velocities that keep them closed.
 
 The error of a loop is what is left of its relative pose after the best motion of the loop joint,
 seen along the directions C that the joint constrains (S^T C = 0, C orthonormal):
@@ -6,32 +6,52 @@ seen along the directions C that the joint constrains (S^T C = 0, C orthonormal)
     e = C^T log( T_frame_child(q_best)^-1  T_frame_child )         (m, rad)
     J = C^T ( J_child - Ad_child_frame J_frame )                   e_dot = J v on the closure
 
-and of a coupling it is q_joint - ratio q_source - offset. Gauss-Newton steps of least norm bring
-e to zero and stay near the start, so that the assembly mode is kept. Work is done once a state.
+and of a coupling it is q_joint - ratio q_source - offset. What counts as closed is measured in the mechanism's own
+size, so that a mechanism in millimetres is judged as the same one in metres:
+
+    error   <=  tolerance                                          rad, and lengths in units of the size
+    rate    <=  tolerance max(largest speed, REST sqrt(g / size))  rad/s, and lengths likewise
+
+Only joints between a loop's two sides are looked at. Work is done once a state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from factorgraph_dyn import spatial
 from factorgraph_dyn.errors import ClosureError
-from factorgraph_dyn.model.kinematics import integrate, joint_motion, loop_pose
-from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE, least_norm, loop_paths
-from factorgraph_dyn.model.parts import Coupling, Loop
+from factorgraph_dyn.model.kinematics import joint_motion
+from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE, Group, loop_groups, loop_paths, rank_tolerance
+from factorgraph_dyn.model.parts import Coupling, Joint, Loop
+from factorgraph_dyn.model.size import measured
 from factorgraph_dyn.spatial import Array, Floats
 
 if TYPE_CHECKING:
     from factorgraph_dyn.model.mechanism import Mechanism
 
-CLOSED = 1e-8  # largest closure error of a state that counts as closed, m, rad, and per s
-CONVERGED = 1e-13  # closure error at which Gauss-Newton stops
-MAX_ITERATIONS = 200
-MAX_STEP = 0.5  # longest Gauss-Newton step, rad or m, so that the assembly mode is kept
+# Files give lengths and quaternions with six digits; loops that are constrained more than once close no better.
+CLOSED = 1e-6  # largest error of a state that counts as closed: rad, and lengths in units of the mechanism's size
+REST = 1e-3  # of the speed at which a mechanism falls over: what is slower is at rest, up to rounding
+
+
+class Gap(NamedTuple):
+    """How far a loop or coupling is open, or how fast it opens: rad, and m or the length that is 1."""
+
+    angle: float
+    distance: float
+
+    def text(self, length: float, allowed: float, per: str = "") -> str:
+        """The larger of the two and what is allowed, in rad or m."""
+        size, unit = (self.angle, "rad") if self.angle > self.distance else (self.distance * length, "m")
+        limit = allowed if unit == "rad" else allowed * length
+        return f"{size:.3g} {unit}{per} (allowed {limit:.3g} {unit}{per})"
 
 
 @dataclass(frozen=True)
@@ -41,24 +61,57 @@ class Constraint:
     Attributes:
         name: Of the loop or coupling.
         error: m or rad, shape (rows,).
-        jacobian: shape (rows, nv).
+        entries: Entries of v that move it.
+        columns: The Jacobian there, shape (rows, entries).
+        nv: Number of all velocities.
         directions: C of a loop, in its frame on the successor, shape (6, rows); None of a coupling.
+        slides: Whether the error of a coupling is a length.
     """
 
     name: str
     error: Floats
-    jacobian: Floats
+    entries: npt.NDArray[np.int64]
+    columns: Floats
+    nv: int
     directions: Floats | None = None
+    slides: bool = False
+
+    @cached_property
+    def jacobian(self) -> Floats:
+        """All columns, shape (rows, nv)."""
+        J = np.zeros((len(self.error), self.nv))
+        J[:, self.entries] = self.columns
+        return J
+
+    @cached_property
+    def gap(self) -> Gap:
+        """How far it is open."""
+        return self._gap(self.error)
+
+    def rate(self, v: Floats) -> Gap:
+        """How fast it opens at a velocity."""
+        return self._gap(self.columns @ v[self.entries])
+
+    def _gap(self, values: Floats) -> Gap:
+        if self.directions is None:
+            size = float(np.abs(values).max(initial=0.0))
+            return Gap(0.0, size) if self.slides else Gap(size, 0.0)
+        twist = self.directions @ values
+        return Gap(float(np.linalg.norm(twist[:3])), float(np.linalg.norm(twist[3:])))
 
 
-def constraints(mechanism: Mechanism, q: Floats) -> list[Constraint]:
-    """The closure errors of all loops and couplings at a configuration, with their Jacobians."""
-    places = _Places(mechanism, q)
-    found = [_loop_constraint(places, loop) for loop in mechanism.loops]
-    for coupling in mechanism.couplings:
-        error = coupling_error(mechanism, coupling, q)
-        found.append(Constraint(coupling.name, error, coupling_row(mechanism, coupling)))
-    return found
+def constraints(mechanism: Mechanism, q: Floats, members: Iterable[int] | None = None) -> list[Constraint]:
+    """The closure errors of all loops and couplings at a configuration, with their Jacobians.
+
+    Args:
+        mechanism: The mechanism.
+        q: The configuration, shape (nq,).
+        members: Which ones, loops counted first and then couplings; all by default.
+    """
+    motions = _Motions(mechanism, q)
+    parts: tuple[Loop | Coupling, ...] = (*mechanism.loops, *mechanism.couplings)
+    chosen = parts if members is None else [parts[i] for i in members]
+    return [motions.loop(part) if isinstance(part, Loop) else motions.coupling(part) for part in chosen]
 
 
 def coupling_row(mechanism: Mechanism, coupling: Coupling) -> Floats:
@@ -74,92 +127,112 @@ def stacked_jacobian(mechanism: Mechanism, found: list[Constraint]) -> Floats:
     return np.vstack([np.zeros((0, mechanism.nv)), *(constraint.jacobian for constraint in found)])
 
 
-def violations(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> Iterator[tuple[str, float, float]]:
-    """Name, closure error and its rate (0 without v) of every loop and coupling.
-
-    Needs only the poses and twists of the links, so that checking a state takes linear time.
-    """
-    places = _Places(mechanism, q)
-    twists = None if v is None else places.twists(v)
-    for loop in mechanism.loops:
-        T_frame_child, C, error = _loop_error(places, loop)
-        rate = 0.0
-        if twists is not None:
-            V_child = spatial.inverse_adjoint(loop.successor_placement) @ twists[loop.successor]
-            V_frame = spatial.inverse_adjoint(loop.predecessor_placement) @ twists[loop.predecessor]
-            rate = _largest(C.T @ (V_child - spatial.inverse_adjoint(T_frame_child) @ V_frame))
-        yield loop.name, _largest(C.T @ error), rate
-    for coupling in mechanism.couplings:
-        rate = 0.0
-        if v is not None:
-            here, source = (v[mechanism.v_slices[n]] for n in (coupling.joint, coupling.source))
-            rate = _largest(here - coupling.ratio * source)
-        yield coupling.name, _largest(coupling_error(mechanism, coupling, q)), rate
+# ---- how far a state is from closed
 
 
 def closure_error(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> float:
-    """The largest closure error of the configuration and, where given, of the velocity."""
-    return max((max(error, rate) for _, error, rate in violations(mechanism, q, v)), default=0.0)
+    """The largest closure error of the configuration and, where given, of the velocity; m, rad and per s."""
+    found = constraints(mechanism, q)
+    gaps = [c.gap for c in found] + ([] if v is None else [c.rate(v) for c in found])
+    return max((max(gap) for gap in gaps), default=0.0)
 
 
-def is_closed(mechanism: Mechanism, q: Floats) -> bool:
-    """Whether a configuration closes all loops and couplings."""
-    return closure_error(mechanism, q) <= CLOSED
+def relative_error(mechanism: Mechanism, q: Floats) -> float:
+    """The largest closure error of a configuration: rad, and lengths in parts of the mechanism's size."""
+    return max((max(c.gap) for c in _in_own_size(mechanism, q)), default=0.0)
+
+
+def openness(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> float:
+    """How far a state is from closed, in parts of what the mechanism allows: at most 1 is closed."""
+    found = _in_own_size(mechanism, q)
+    parts = [max(c.gap) / mechanism.closure_tolerance for c in found]
+    if v is not None:
+        v_own = v / measured(mechanism).v
+        allowed = _allowed_rate(mechanism, v_own)
+        parts += [max(c.rate(v_own)) / allowed for c in found]
+    return max(parts, default=0.0)
+
+
+def is_closed(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> bool:
+    """Whether a state closes all loops and couplings as well as the mechanism demands."""
+    return openness(mechanism, q, v) <= 1.0
 
 
 def check_closed(mechanism: Mechanism, q: Floats, v: Floats) -> None:
     """Raise a ClosureError naming the loop or coupling that a state violates, and by how much."""
-    allowed_speed = CLOSED * max(1.0, float(np.abs(v).max(initial=0.0)))
-    for name, error, speed in violations(mechanism, q, v):
-        if error > CLOSED:
+    own = measured(mechanism)
+    allowed, allowed_rate = mechanism.closure_tolerance, _allowed_rate(mechanism, v / own.v)
+    for constraint in _in_own_size(mechanism, q):
+        if max(gap := constraint.gap) > allowed:
             raise ClosureError(
-                f"q is off the closure of {name!r} by {error:.3g} (m or rad; allowed {CLOSED:g}). "
+                f"q is off the closure of {constraint.name!r} by {gap.text(own.length, allowed)}. "
                 "Use q = mechanism.close(q).",
-                constraint=name,
-                distance=error,
+                constraint=constraint.name,
+                distance=max(gap.angle, gap.distance * own.length),
             )
-        if speed > allowed_speed:
+        if max(rate := constraint.rate(v / own.v)) > allowed_rate:
             raise ClosureError(
-                f"v breaks the closure of {name!r} by {speed:.3g} (m/s or rad/s; allowed "
-                f"{allowed_speed:g}). Use v = mechanism.complete_velocity(q, v, given=[...]) with the "
-                "joints whose velocity you choose.",
-                constraint=name,
-                distance=speed,
+                f"v breaks the closure of {constraint.name!r} by {rate.text(own.length, allowed_rate, '/s')}. Use "
+                "v = mechanism.complete_velocity(q, v, given=[...]) with the joints whose velocity you choose.",
+                constraint=constraint.name,
+                distance=max(rate.angle, rate.distance * own.length),
             )
 
 
-def close(mechanism: Mechanism, q: Floats, hold: tuple[str, ...] = (), iterations: int = MAX_ITERATIONS) -> Floats:
-    """The configuration nearest to q that closes everything, by Gauss-Newton with least-norm steps."""
-    free = np.ones(mechanism.nv, dtype=bool)
-    for name in hold:
-        free[mechanism.v_slice(name)] = False
-    best, best_error = q, np.inf
-    for _ in range(iterations):
-        found = constraints(mechanism, q)
-        size = max((_largest(constraint.error) for constraint in found), default=0.0)
-        if size < 0.5 * best_error:
-            best, best_error = q, size
-        elif size <= CLOSED:
-            break  # rounding keeps it from falling further
-        elif size < best_error:
-            best, best_error = q, size
-        if best_error <= CONVERGED:
-            break
-        step, _ = least_norm(mechanism, [c.jacobian for c in found], [-c.error for c in found], free)
-        longest = float(np.abs(step).max(initial=0.0))
-        q = integrate(mechanism, q, step, min(1.0, MAX_STEP / longest) if longest else 1.0)
-    if best_error > CLOSED:
-        worst = max(constraints(mechanism, best), key=lambda c: _largest(c.error))
-        held = f" with joints {', '.join(hold)} held" if hold else ""
-        raise ClosureError(
-            f"Mechanism {mechanism.name!r} cannot be closed from this q{held}: {worst.name!r} stays open "
-            f"by {best_error:.3g} (m or rad; allowed {CLOSED:g}). Start nearer to a closed "
-            "configuration, hold fewer joints, or check the placements of the loop.",
-            constraint=worst.name,
-            distance=best_error,
-            q=best,
-        )
-    return best
+def _in_own_size(mechanism: Mechanism, q: Floats) -> list[Constraint]:
+    """All constraints at a configuration, with the mechanism's size as the unit of length."""
+    own = measured(mechanism)
+    return constraints(own.mechanism, q / own.q)
+
+
+def _allowed_rate(mechanism: Mechanism, v: Floats) -> float:
+    """How fast a closure may open at a velocity in own units; without gravity a second is the measure of rest."""
+    weight = float(np.linalg.norm(mechanism.gravity)) / measured(mechanism).length
+    falling = np.sqrt(weight) if weight else 1.0
+    return mechanism.closure_tolerance * max(float(np.abs(v).max(initial=0.0)), REST * float(falling))
+
+
+# ---- velocities that keep closed
+
+
+def least_norm(
+    mechanism: Mechanism,
+    found: Sequence[Constraint],
+    targets: Sequence[Floats],
+    free: npt.NDArray[np.bool_] | None = None,
+) -> tuple[Floats, int]:
+    """The shortest x that fits J x = b best, shape (nv,), and the rank of J.
+
+    Args:
+        mechanism: The mechanism.
+        found: All its constraints.
+        targets: b of each constraint, shape (rows,).
+        free: Entries of x that may be other than zero, shape (nv,); all by default.
+    """
+    x, rank = np.zeros(mechanism.nv), 0
+    for group in loop_groups(mechanism):
+        moves = np.ones(len(group.entries), dtype=bool) if free is None else free[group.entries]
+        J = group_jacobian([found[i] for i in group.members], group)[:, moves]
+        b = np.concatenate([targets[i] for i in group.members])
+        x[group.entries[moves]], _, part_rank, _ = np.linalg.lstsq(J, b, rcond=rank_tolerance(mechanism))
+        rank += int(part_rank)
+    return x, rank
+
+
+def group_jacobian(found: Sequence[Constraint], group: Group) -> Floats:
+    """The Jacobian of a group's constraints at the group's own entries, shape (rows, entries)."""
+    blocks = [np.zeros((len(c.error), len(group.entries))) for c in found]
+    for block, constraint in zip(blocks, found, strict=True):
+        block[:, np.searchsorted(group.entries, constraint.entries)] = constraint.columns
+    return np.vstack(blocks)
+
+
+def nearest_velocity(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
+    """The velocity nearest to v that keeps everything closed, shape (nv,)."""
+    own = measured(mechanism)
+    found = _in_own_size(mechanism, q)
+    opening, _ = least_norm(mechanism, found, [c.columns @ (v / own.v)[c.entries] for c in found])
+    return np.asarray(v - opening * own.v)
 
 
 def complete_velocity(mechanism: Mechanism, q: Floats, v: Floats, given: tuple[str, ...]) -> Floats:
@@ -167,40 +240,43 @@ def complete_velocity(mechanism: Mechanism, q: Floats, v: Floats, given: tuple[s
     fixed = np.zeros(mechanism.nv, dtype=bool)
     for name in given:
         fixed[mechanism.v_slice(name)] = True
-    found = constraints(mechanism, q)
-    completed = np.where(fixed, v, 0.0)
-    targets = [-c.jacobian @ completed for c in found]
-    solution, rank = least_norm(mechanism, [c.jacobian for c in found], targets, ~fixed)
+    own = measured(mechanism)
+    found = _in_own_size(mechanism, q)
+    completed = np.where(fixed, v / own.v, 0.0)
+    targets = [-c.columns @ completed[c.entries] for c in found]
+    solution, rank = least_norm(mechanism, found, targets, ~fixed)
     completed += solution
-    scale = max(1.0, float(np.abs(v).max(initial=0.0)))
+    allowed = _allowed_rate(mechanism, completed)
     for constraint in found:
-        speed = _largest(constraint.jacobian @ completed)
-        if speed > CLOSED * scale:
+        if max(rate := constraint.rate(completed)) > allowed:
             raise ClosureError(
                 f"The velocities given at joints {', '.join(given)} contradict the closure of "
-                f"{constraint.name!r} by {speed:.3g} m/s or rad/s. Give fewer joints.",
+                f"{constraint.name!r} by {rate.text(own.length, allowed, '/s')}. Give fewer joints.",
                 constraint=constraint.name,
-                distance=speed,
+                distance=max(rate.angle, rate.distance * own.length),
             )
     if rank < (~fixed).sum():
-        _, _, rows = np.linalg.svd(stacked_jacobian(mechanism, found)[:, ~fixed])
-        loose = np.abs(rows[rank:]).max(axis=0) > RANK_TOLERANCE
-        moving = np.zeros(mechanism.nv, dtype=bool)
-        moving[~fixed] = loose
-        names = [n for n in mechanism.joint_names if moving[mechanism.v_slices[n]].any()]
-        missing = int((~fixed).sum() - rank)
-        raise ClosureError(
-            f"The velocities given at joints {', '.join(given) or 'none'} leave {missing} freedom(s): "
-            f"joints {', '.join(names)} are not determined. Give {missing} more of them.",
-            joints=tuple(names),
-        )
-    return completed
+        raise _undetermined(mechanism, stacked_jacobian(mechanism, found), fixed, rank, given)
+    return np.where(fixed, v, completed * own.v)
 
 
-def nearest_velocity(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
-    """The velocity nearest to v that keeps everything closed, shape (nv,)."""
-    jacobians = [constraint.jacobian for constraint in constraints(mechanism, q)]
-    return np.asarray(v - least_norm(mechanism, jacobians, [J @ v for J in jacobians])[0])
+def _undetermined(
+    mechanism: Mechanism, J: Floats, fixed: npt.NDArray[np.bool_], rank: int, given: tuple[str, ...]
+) -> ClosureError:
+    """The error that names the joints which given velocities leave free."""
+    _, _, rows = np.linalg.svd(J[:, ~fixed])
+    moving = np.zeros(mechanism.nv, dtype=bool)
+    moving[~fixed] = np.abs(rows[rank:]).max(axis=0) > rank_tolerance(mechanism)
+    names = [n for n in mechanism.joint_names if moving[mechanism.v_slices[n]].any()]
+    missing = int((~fixed).sum() - rank)
+    return ClosureError(
+        f"The velocities given at joints {', '.join(given) or 'none'} leave {missing} freedom(s): "
+        f"joints {', '.join(names)} are not determined. Give {missing} more of them.",
+        joints=tuple(names),
+    )
+
+
+# ---- one loop, one coupling
 
 
 def constraint_directions(S: Floats) -> Floats:
@@ -210,49 +286,14 @@ def constraint_directions(S: Floats) -> Floats:
     return left[:, rank:]
 
 
-class _Places:
-    """Where the links of a mechanism are at a configuration, and which twists its joints allow."""
-
-    def __init__(self, mechanism: Mechanism, q: Floats) -> None:
-        self.mechanism = mechanism
-        self.poses: dict[str, Floats] = {mechanism.base: np.eye(4)}
-        self.steps: dict[str, Floats] = {}  # T_parent_child by joint
-        self.subspaces: dict[str, Floats] = {}
-        for joint in mechanism.topology.outward:
-            T_parent_child, S = joint_motion(joint, q[mechanism.q_slices[joint.name]])
-            self.poses[joint.child] = self.poses[joint.parent] @ T_parent_child
-            self.steps[joint.name] = T_parent_child
-            self.subspaces[joint.name] = S
-
-    def twists(self, v: Floats) -> dict[str, Floats]:
-        """The twist of every link by name."""
-        found = {self.mechanism.base: np.zeros(6)}
-        for joint in self.mechanism.topology.outward:
-            carried = spatial.inverse_adjoint(self.steps[joint.name]) @ found[joint.parent]
-            found[joint.child] = carried + self.subspaces[joint.name] @ v[self.mechanism.v_slices[joint.name]]
-        return found
-
-
-def _loop_error(places: _Places, loop: Loop) -> tuple[Floats, Floats, Floats]:
-    """The relative pose of a loop's sides, the constrained directions and the error twist."""
-    T_frame_child = loop_pose(loop, places.poses)
-    q_best = loop.type.coordinates(loop.axes, loop.pitch, T_frame_child)
-    T_best = loop.type.pose(loop.axes, loop.pitch, q_best)
-    C = constraint_directions(loop.type.subspace(loop.axes, loop.pitch, T_best))
-    return T_frame_child, C, spatial.logarithm(spatial.inverse_pose(T_best) @ T_frame_child)
-
-
-def _loop_constraint(places: _Places, loop: Loop) -> Constraint:
-    mechanism = places.mechanism
-    _, C, error = _loop_error(places, loop)
-    T_side_world = spatial.inverse_pose(places.poses[loop.successor] @ loop.successor_placement)
-    J = np.zeros((6, mechanism.nv))
-    outward, inward = loop_paths(mechanism, loop)
-    for sign, path in ((1.0, outward), (-1.0, inward)):
-        for joint in path:
-            Ad_side_child = spatial.adjoint(T_side_world @ places.poses[joint.child])
-            J[:, mechanism.v_slices[joint.name]] += sign * Ad_side_child @ places.subspaces[joint.name]
-    return Constraint(loop.name, C.T @ error, C.T @ J, C)
+@lru_cache(maxsize=4096)
+def _constant_directions(loop: Loop) -> Floats | None:
+    """The directions that a loop constrains; None where they vary, as a universal joint's do."""
+    return (
+        None
+        if loop.kind == "universal"
+        else constraint_directions(loop.type.subspace(loop.axes, loop.pitch, np.eye(4)))
+    )
 
 
 def coupling_error(mechanism: Mechanism, coupling: Coupling, q: Array) -> Array:
@@ -261,5 +302,54 @@ def coupling_error(mechanism: Mechanism, coupling: Coupling, q: Array) -> Array:
     return np.asarray(here - coupling.ratio * source - coupling.offset)
 
 
-def _largest(values: Floats) -> float:
-    return float(np.abs(values).max(initial=0.0))
+class _Motions:
+    """The joints of a mechanism at a configuration, each looked at once and only where a loop needs it."""
+
+    def __init__(self, mechanism: Mechanism, q: Floats) -> None:
+        self.mechanism = mechanism
+        self.q = q
+        self.known: dict[str, tuple[Floats, Floats]] = {}
+
+    def of(self, joint: Joint) -> tuple[Floats, Floats]:
+        """The pose T_parent_child and the subspace of a joint."""
+        if joint.name not in self.known:
+            self.known[joint.name] = joint_motion(joint, self.q[self.mechanism.q_slices[joint.name]])
+        return self.known[joint.name]
+
+    def side(self, path: Sequence[Joint], placement: Floats) -> tuple[Floats, list[Floats]]:
+        """The pose of a loop's side in the link where its ways meet, and how each joint on the way moves it."""
+        T_link_side, columns = placement, []
+        for joint in path:
+            T_parent_child, S = self.of(joint)
+            columns.append(spatial.inverse_adjoint(T_link_side) @ S)
+            T_link_side = T_parent_child @ T_link_side
+        return T_link_side, columns
+
+    def loop(self, loop: Loop) -> Constraint:
+        """The constraint of a loop."""
+        outward, inward = loop_paths(self.mechanism, loop)
+        T_meet_child, child_columns = self.side(outward, loop.successor_placement)
+        T_meet_frame, frame_columns = self.side(inward, loop.predecessor_placement)
+        T_frame_child = spatial.inverse_pose(T_meet_frame) @ T_meet_child
+        Ad_child_frame = spatial.inverse_adjoint(T_frame_child)
+        J = np.hstack([np.zeros((6, 0)), *child_columns, *(-Ad_child_frame @ column for column in frame_columns)])
+        q_best = loop.type.coordinates(loop.axes, loop.pitch, T_frame_child)
+        T_best = loop.type.pose(loop.axes, loop.pitch, q_best)
+        C = _constant_directions(loop)
+        if C is None:
+            C = constraint_directions(loop.type.subspace(loop.axes, loop.pitch, T_best))
+        error = spatial.logarithm(spatial.inverse_pose(T_best) @ T_frame_child)
+        entries = self._entries(joint.name for joint in (*outward, *inward))
+        return Constraint(loop.name, C.T @ error, entries, C.T @ J, self.mechanism.nv, C)
+
+    def coupling(self, coupling: Coupling) -> Constraint:
+        """The constraint of a coupling."""
+        error = coupling_error(self.mechanism, coupling, self.q)
+        entries = self._entries((coupling.joint, coupling.source))
+        slides = self.mechanism.joint_by_name[coupling.joint].kind == "prismatic"
+        columns = np.array([[1.0, -coupling.ratio]])
+        return Constraint(coupling.name, error, entries, columns, self.mechanism.nv, None, slides)
+
+    def _entries(self, names: Iterable[str]) -> npt.NDArray[np.int64]:
+        slices = [self.mechanism.v_slices[name] for name in names]
+        return np.array([i for s in slices for i in range(s.start, s.stop)], dtype=int)

@@ -17,6 +17,7 @@ from factorgraph_dyn.model.assembly import Connection, assemble, tidy
 from factorgraph_dyn.model.kinematics import link_poses
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model.size import measured
 from factorgraph_dyn.spatial import Floats, skew
 
 WORLD = "world"
@@ -159,7 +160,7 @@ def lock(mechanism: Mechanism, joints: Iterable[str] | Mapping[str, npt.ArrayLik
             what = f"The place where joint {name!r} is locked"
             place = check_finite(check_entries(value, joint.nq, what), (joint.nq,), what)
         places[name] = joint.type.normalise(place)
-    couplings = _propagate_locks(mechanism.couplings, places)
+    couplings = _propagate_locks(mechanism, places)
 
     def locked(joint: Joint) -> Joint:
         if joint.name not in places:
@@ -311,9 +312,10 @@ def _with_mass(link: Link, body: Link, T_link_body: Floats) -> Link:
     return Link(link.name, mass, com, 0.5 * (inertia + inertia.T))
 
 
-def _propagate_locks(couplings: tuple[Coupling, ...], places: dict[str, Floats]) -> tuple[Coupling, ...]:
+def _propagate_locks(mechanism: Mechanism, places: dict[str, Floats]) -> tuple[Coupling, ...]:
     """The couplings that are left when joints are locked; locks what they determine."""
-    left = list(couplings)
+    unit = measured(mechanism).v
+    left = list(mechanism.couplings)
     changed = True
     while changed:
         changed = False
@@ -323,7 +325,8 @@ def _propagate_locks(couplings: tuple[Coupling, ...], places: dict[str, Floats])
                 continue
             if here is not None and source is not None:
                 gap = float(here[0] - coupling.ratio * source[0] - coupling.offset)
-                if abs(gap) > 1e-8 * max(1.0, abs(float(here[0]))):
+                one = float(unit[mechanism.v_slices[coupling.joint]][0])  # rad, or the mechanism's size
+                if abs(gap) > mechanism.closure_tolerance * max(one, abs(float(here[0]))):
                     raise ModelError(
                         f"Joints {coupling.joint!r} and {coupling.source!r} are locked {gap:g} off their "
                         f"coupling {coupling.name!r}; lock only one of them."

@@ -27,7 +27,6 @@ from factorgraph_dyn import spatial
 from factorgraph_dyn.spatial import Array, Floats
 
 ANGLE_RANGE = np.pi  # half-width of the range random angles are drawn from, rad
-LENGTH_RANGE = 1.0  # half-width of the range random lengths are drawn from, m
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,8 @@ class JointKind:
         """The configuration whose pose is the identity, shape (nq,)."""
         return np.zeros(self.nq)
 
-    def random(self, rng: np.random.Generator) -> Floats:
-        """A random configuration, shape (nq,)."""
+    def random(self, rng: np.random.Generator, length: float = 1.0) -> Floats:
+        """A random configuration with lengths between plus and minus ``length``, in m, shape (nq,)."""
         return rng.uniform(-ANGLE_RANGE, ANGLE_RANGE, self.nq)
 
 
@@ -138,9 +137,9 @@ class Sliding(JointKind):
         """The way along the axis."""
         return np.array([axes[0] @ T_frame_child[:3, 3]])
 
-    def random(self, rng: np.random.Generator) -> Floats:
+    def random(self, rng: np.random.Generator, length: float = 1.0) -> Floats:
         """A random length."""
-        return rng.uniform(-LENGTH_RANGE, LENGTH_RANGE, 1)
+        return rng.uniform(-length, length, 1)
 
 
 class Helical(JointKind):
@@ -240,7 +239,7 @@ class Spherical(JointKind):
         """No rotation."""
         return np.array([0.0, 0.0, 0.0, 1.0])
 
-    def random(self, rng: np.random.Generator) -> Floats:
+    def random(self, rng: np.random.Generator, length: float = 1.0) -> Floats:
         """A uniformly random rotation."""
         return self.normalise(rng.normal(size=4))
 
@@ -281,9 +280,9 @@ class Planar(JointKind):
         arrived = self.coordinates(axes, 0.0, moving)
         return np.array([arrived[0], arrived[1], q[2] + way[2]])  # the angle keeps its turns
 
-    def random(self, rng: np.random.Generator) -> Floats:
+    def random(self, rng: np.random.Generator, length: float = 1.0) -> Floats:
         """A random position and angle."""
-        return rng.uniform(-1.0, 1.0, 3) * [LENGTH_RANGE, LENGTH_RANGE, ANGLE_RANGE]
+        return rng.uniform(-1.0, 1.0, 3) * [length, length, ANGLE_RANGE]
 
 
 class Floating(JointKind):
@@ -326,9 +325,9 @@ class Floating(JointKind):
         """The identity."""
         return np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 
-    def random(self, rng: np.random.Generator) -> Floats:
+    def random(self, rng: np.random.Generator, length: float = 1.0) -> Floats:
         """A random position and rotation."""
-        position = rng.uniform(-LENGTH_RANGE, LENGTH_RANGE, 3)
+        position = rng.uniform(-length, length, 3)
         return self.normalise(np.concatenate([position, rng.normal(size=4)]))
 
 

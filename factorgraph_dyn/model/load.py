@@ -49,7 +49,8 @@ def load(
             that floats already stays as it is.
         merge_fixed: Merge links joined by fixed joints; each leaves a frame of its name.
         closures: A YAML file that lists loop closures between links, frames or joints.
-        folder: The folder that included files must not leave; default the file's own.
+        folder: The folder that included files must not leave; default the file's own. Files are sought beside
+            the one loaded, then beside the one that includes them; a folder of models may lie above.
 
     Raises:
         ModelError: The file cannot be read or makes no mechanism; says file, line and element.
@@ -156,6 +157,8 @@ def _read(content: bytes, file: Path, folder: Path | None, floating_base: bool) 
             return reader()
     except ArithmeticError as error:
         document.root.fail(f"the file holds numbers too large or too small to compute with: {error}.")
+    except RecursionError:
+        document.root.fail("what the file holds leans on itself, or is nested too deeply.")
     except FactorGraphDynError as error:
         if str(error).startswith(str(file)) or error.details.get("file"):
             raise

@@ -10,28 +10,32 @@ Groups are found once a mechanism; a solution is work of once a state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.model.parts import Joint, Loop
-from factorgraph_dyn.spatial import Floats
 
 if TYPE_CHECKING:
     from factorgraph_dyn.model.mechanism import Mechanism
 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 
-Group = tuple[tuple[int, ...], npt.NDArray[np.int64]]  # constraints, and entries of v that they move
+
+class Group(NamedTuple):
+    """Constraints that share joints, loops counted first and then couplings; those joints, and their entries of v."""
+
+    members: tuple[int, ...]
+    joints: tuple[Joint, ...]
+    entries: npt.NDArray[np.int64]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def loop_groups(mechanism: Mechanism) -> tuple[Group, ...]:
-    """Constraints that share joints, loops counted first and then couplings, with their joints' entries of v."""
+    """The groups of a mechanism's loops and couplings."""
     ways = [[*there, *back] for there, back in (loop_paths(mechanism, loop) for loop in mechanism.loops)]
     held = [[joint.name for joint in way if joint.nv] for way in ways]
     held += [[coupling.joint, coupling.source] for coupling in mechanism.couplings]
@@ -41,33 +45,16 @@ def loop_groups(mechanism: Mechanism) -> tuple[Group, ...]:
     groups = []
     for part in nx.connected_components(graph):
         members = tuple(sorted(node for node in part if isinstance(node, int)))
-        slices = [mechanism.v_slices[node] for node in part if isinstance(node, str)]
-        groups.append((members, np.array(sorted(i for s in slices for i in range(s.start, s.stop)), dtype=int)))
+        joints = tuple(joint for joint in mechanism.movable_joints if joint.name in part)
+        slices = [mechanism.v_slices[joint.name] for joint in joints]
+        entries = np.array([i for s in slices for i in range(s.start, s.stop)], dtype=int)
+        groups.append(Group(members, joints, entries))
     return tuple(groups)
 
 
-def least_norm(
-    mechanism: Mechanism,
-    jacobians: Sequence[Floats],
-    targets: Sequence[Floats],
-    free: npt.NDArray[np.bool_] | None = None,
-) -> tuple[Floats, int]:
-    """The shortest x that fits J x = b best, shape (nv,), and the rank of J.
-
-    Args:
-        mechanism: The mechanism.
-        jacobians: Of each constraint, shape (rows, nv).
-        targets: b of each constraint, shape (rows,).
-        free: Entries of x that may be other than zero, shape (nv,); all by default.
-    """
-    x, rank = np.zeros(mechanism.nv), 0
-    for members, entries in loop_groups(mechanism):
-        columns = entries if free is None else entries[free[entries]]
-        J = np.vstack([jacobians[i][:, columns] for i in members])
-        b = np.concatenate([targets[i] for i in members])
-        x[columns], _, part_rank, _ = np.linalg.lstsq(J, b, rcond=RANK_TOLERANCE)
-        rank += int(part_rank)
-    return x, rank
+def rank_tolerance(mechanism: Mechanism) -> float:
+    """The share of the largest singular value below which one is zero; loops that may be open repeat each other so."""
+    return max(RANK_TOLERANCE, mechanism.closure_tolerance)
 
 
 @lru_cache(maxsize=4096)

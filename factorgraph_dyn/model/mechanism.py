@@ -14,11 +14,22 @@ from os import PathLike
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import as_names, check_finite, check_kind, check_parts, check_path, random_generator, shown
-from factorgraph_dyn.errors import InputError, ModelError, check_name
-from factorgraph_dyn.model import closure, inertia_checks
+from factorgraph_dyn.checks import (
+    as_names,
+    check_finite,
+    check_kind,
+    check_number,
+    check_parts,
+    check_path,
+    random_generator,
+    shown,
+)
+from factorgraph_dyn.errors import FactorGraphDynError, InputError, ModelError, check_name
+from factorgraph_dyn.model import closing, closure, inertia_checks
 from factorgraph_dyn.model.closed_states import random_closed_state
+from factorgraph_dyn.model.limits import limited, reflected
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
+from factorgraph_dyn.model.size import measured
 from factorgraph_dyn.model.topology import Topology, check_names, find_topology
 from factorgraph_dyn.spatial import Floats, real_array
 
@@ -50,6 +61,9 @@ class Mechanism:
         frames: Named places on links.
         notes: Warnings found by whoever made the description, such as a file's reader.
         strict: Make inertias that no body can have an error instead of a warning.
+        closure_tolerance: How far loops and couplings of a closed state may be open: rad, and lengths in parts of
+            the mechanism's ``size``; also of speeds, in parts of the largest. Loops that are constrained more than
+            once close no better than their file's digits; where these are few, it must be larger.
 
     Raises:
         ModelError: The parts do not make a mechanism.
@@ -64,6 +78,7 @@ class Mechanism:
     frames: tuple[Frame, ...] = ()
     notes: tuple[str, ...] = ()
     strict: bool = False
+    closure_tolerance: float = closure.CLOSED
 
     def __post_init__(self) -> None:
         check_own_name(self.name, "mechanism")
@@ -73,6 +88,8 @@ class Mechanism:
         gravity = check_finite(self.gravity, (3,), f"The gravity of mechanism {self.name!r}", ModelError).copy()
         gravity.setflags(write=False)
         object.__setattr__(self, "gravity", gravity)
+        tolerance = _positive(self.closure_tolerance, f"The closure tolerance of mechanism {self.name!r}", ModelError)
+        object.__setattr__(self, "closure_tolerance", tolerance)
         check_names(self.name, self.links, self.joints, self.loops, self.couplings, self.frames)
         _ = self.topology  # a bad tree must not be constructed
         if self.strict and (found := inertia_checks.impossible_inertias(self.links)):
@@ -192,6 +209,11 @@ class Mechanism:
             size[joint.parent] += carried[joint.name]
         return carried
 
+    @property
+    def size(self) -> float:
+        """How far two joints on one link are apart at most, m: the length in which closing is measured."""
+        return measured(self).length
+
     @cached_property
     def tree(self) -> Mechanism:
         """The mechanism without its loops and couplings."""
@@ -200,23 +222,34 @@ class Mechanism:
     # ---- states
 
     def neutral(self) -> Floats:
-        """The configuration of all-zero angles and identity rotations, closed, shape (nq,)."""
+        """The configuration of all-zero angles and identity rotations, closed, shape (nq,).
+
+        Raises:
+            ClosureError: The loops cannot be closed from there.
+        """
         q = np.concatenate([np.zeros(0), *(joint.type.neutral() for joint in self.joints)])
         if not self.is_closed_kind or closure.is_closed(self, q):
             return q
-        return closure.close(self, q)
+        return closing.close(self, q)
 
     def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[Floats, Floats]:
-        """A random state (q, v) within finite limits, closed where there are loops or couplings."""
+        """A random state (q, v) within limits, closed where there are loops or couplings.
+
+        Lengths are of the order of the mechanism's ``size``. Limits of no width count as none, and so do those of
+        loops and couplings for which no closed configuration is found within them.
+
+        Raises:
+            ClosureError: No closed configuration was found.
+        """
         generator = random_generator(rng, "rng")
         if self.is_closed_kind:
             return random_closed_state(self, generator)
-        return self.random_configuration(generator), generator.normal(size=self.nv)
+        return self.random_configuration(generator), generator.normal(size=self.nv) * measured(self).v
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Floats:
-        """Random coordinates within finite limits, whether loops close or not, shape (nq,)."""
+        """Random coordinates within limits, whether loops close or not, shape (nq,)."""
         generator = random_generator(rng, "rng")
-        return np.concatenate([np.zeros(0), *(_random_coordinates(j, generator) for j in self.joints)])
+        return np.concatenate([np.zeros(0), *(_random_coordinates(j, generator, self.size) for j in self.joints)])
 
     def check_q(self, q: npt.ArrayLike) -> Floats:
         """q as a finite float array of shape (nq,) with unit quaternions, or an InputError."""
@@ -243,17 +276,26 @@ class Mechanism:
         """Whether there are loops or couplings that q and v must satisfy."""
         return bool(self.loops or self.couplings)
 
-    def close(self, q: npt.ArrayLike, *, hold: Iterable[str] = ()) -> Floats:
+    def close(self, q: npt.ArrayLike, *, hold: Iterable[str] = (), tolerance: float | None = None) -> Floats:
         """The configuration nearest to q that closes all loops and couplings, shape (nq,).
 
+        Loops that contradict each other, as those of rounded files do, are brought as near as they come.
+
         Args:
-            q: Where to start; the assembly mode nearest to it is kept, shape (nq,).
+            q: Where to start; the assembly mode nearest to it is kept where it can be closed, shape (nq,).
             hold: Names of joints that must not move.
+            tolerance: How far they may stay open: rad, and lengths in parts of the mechanism's ``size``; its
+                ``closure_tolerance`` by default. Dynamics ask for the latter: see ``tolerate``.
 
         Raises:
-            ClosureError: The loops cannot be closed from here; says how far it got.
+            ClosureError: The loops cannot be closed from here; says how far it got, and which tolerance would do.
         """
-        return closure.close(self, self.check_q(q), as_names(hold, "hold"))
+        allowed = None if tolerance is None else _positive(tolerance, "The tolerance", InputError)
+        return closing.close(self, self.check_q(q), as_names(hold, "hold"), allowed)
+
+    def tolerate(self, tolerance: float) -> Mechanism:
+        """The mechanism with another ``closure_tolerance``, for loops that cannot close better."""
+        return replace(self, closure_tolerance=tolerance)
 
     def complete_velocity(self, q: npt.ArrayLike, v: npt.ArrayLike, given: Iterable[str]) -> Floats:
         """The joint velocities that closure demands when the given joints move as in v, shape (nv,)."""
@@ -366,10 +408,16 @@ def _consecutive(sizes: Iterable[tuple[str, int]]) -> dict[str, slice]:
     return slices
 
 
-def _random_coordinates(joint: Joint, rng: np.random.Generator) -> Floats:
-    q = joint.type.random(rng)
-    if joint.limits is not None and joint.nq == 1:
-        lower, upper = joint.limits
-        if np.isfinite(upper - lower) and upper > lower:
-            return np.array([rng.uniform(lower, upper)])
-    return q
+def _random_coordinates(joint: Joint, rng: np.random.Generator, length: float) -> Floats:
+    q = joint.type.random(rng, length)
+    lower, upper = limited(joint) or (-np.inf, np.inf)
+    if np.isfinite(upper - lower):
+        return np.array([rng.uniform(lower, upper)])
+    return reflected(q, lower, upper)
+
+
+def _positive(value: object, what: str, error: type[FactorGraphDynError]) -> float:
+    number = check_number(value, what, error)
+    if number <= 0:
+        raise error(f"{what} is {number:g}; it must be positive.")
+    return number

@@ -21,6 +21,7 @@ from factorgraph_dyn.model.joint_kinds import KINDS, JointKind, axes_of
 from factorgraph_dyn.spatial import Floats
 
 ROTATION_TOLERANCE = 1e-6  # how far a placement's rotation may be from orthogonal
+ROTATION_ROUNDING = 1e-15  # and how far it is left from it: equations that use R^T for R^-1 have to agree
 Numbers = Any  # anything NumPy makes an array of; a read-only float64 array once the part exists
 
 SYMMETRY_TOLERANCE = 1e-9  # how far an inertia may be from symmetric, relative to its size
@@ -293,6 +294,9 @@ def _placement(value: npt.ArrayLike, what: str) -> Floats:
             f"{np.linalg.det(R):.3g}, last row {T[3].tolist()}). Give a 4x4 pose with a rotation "
             "and last row 0 0 0 1."
         )
+    if deviation > ROTATION_ROUNDING:
+        for _ in range(2):  # towards the nearest rotation (Higham 1986), quadratically; zeros stay zeros
+            R[:] = 0.5 * R @ (3.0 * np.eye(3) - R.T @ R)
     return T
 
 

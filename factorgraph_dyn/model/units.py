@@ -14,12 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
 from factorgraph_dyn.spatial import Floats
+
+if TYPE_CHECKING:
+    from factorgraph_dyn.model.mechanism import Mechanism
 
 _EFFECTS = ("armature", "damping", "friction", "stiffness")
 
@@ -84,7 +87,7 @@ class Natural:
 @lru_cache(maxsize=256)
 def natural(mechanism: Mechanism) -> Natural:
     """The mechanism's own units."""
-    extent = max(_lengths(mechanism), default=0.0) or 1.0
+    extent = max(lengths(mechanism), default=0.0) or 1.0
     weight = max(_masses(mechanism, extent), default=0.0) or 1.0
     return Natural(mechanism, _power_of_two(extent), _power_of_two(weight), extent, weight)
 
@@ -103,7 +106,7 @@ def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
     )
 
 
-def _lengths(mechanism: Mechanism) -> Iterable[float]:
+def lengths(mechanism: Mechanism) -> Iterable[float]:
     """The lengths that the equations hold: they do not see how far the base is from what it carries."""
     for link in mechanism.links:
         G = link.spatial_inertia

@@ -22,10 +22,9 @@ import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_choice, check_count, check_number, shown
 from factorgraph_dyn.equations import evaluate_state
-from factorgraph_dyn.errors import ClosureError, FactorGraphDynError, InputError
-from factorgraph_dyn.model import Mechanism, check_mechanism, closure
+from factorgraph_dyn.errors import FactorGraphDynError, InputError
+from factorgraph_dyn.model import Mechanism, check_mechanism, closing, closure
 from factorgraph_dyn.model.kinematics import integrate
-from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve import inputs
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
@@ -41,7 +40,7 @@ Method = Literal["rk4", "semi_implicit"]
 MOST_STEPS = 1e8
 METHODS = ("rk4", "semi_implicit")
 LONG_RUN = 2000  # steps from which a progress bar is worth its place
-STILL_CLOSED = 1e-12  # closure error, of the mechanism's length, below which projecting would only stir rounding
+STILL_CLOSED = 1e-12  # closure error, in the mechanism's size, below which projecting would only stir rounding
 # Inside a Runge-Kutta step the loops are open by O(step^2); redundant ones then contradict each other
 # a little, and the elimination's least squares is the right answer.
 STAGE_OPTIONS = LoopOptions(residual_tolerance=1e-2, check_unique=False)
@@ -216,14 +215,9 @@ def _closed_again(mechanism: Mechanism, q: Floats, v: Floats) -> tuple[Floats, F
     """The nearest state on the closure, found in the mechanism's own units."""
     if not mechanism.is_closed_kind:
         return q, v
-    own = natural(mechanism)
-    q, v = q / own.q, v / own.v
-    if closure.closure_error(own.mechanism, q) > STILL_CLOSED:
-        try:
-            q = closure.close(own.mechanism, q)
-        except ClosureError:  # to be told in the units of the caller
-            q = closure.close(mechanism, q * own.q) / own.q
-    return q * own.q, closure.nearest_velocity(own.mechanism, q, v) * own.v
+    if closure.relative_error(mechanism, q) > STILL_CLOSED:
+        q = closing.close(mechanism, q)
+    return q, closure.nearest_velocity(mechanism, q, v)
 
 
 def _rate(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:

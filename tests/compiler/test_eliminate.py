@@ -17,7 +17,7 @@ SPECIAL = 40
 
 def solved(tape, inputs, rows, unknowns, special=0):
     """The program of the unknowns' values."""
-    result = Elimination(tape, SampledTape(tape), dict(enumerate(rows)), unknowns, special).run()
+    result = Elimination(tape, SampledTape(tape, special), dict(enumerate(rows)), unknowns).run()
     outputs = [result.solution[column][UNIT] for unknown in unknowns for column in unknown.columns]
     return program.build(tape, inputs, outputs, result.guards, result.milestones)
 

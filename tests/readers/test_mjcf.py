@@ -221,6 +221,133 @@ def test_included_files_are_read_in_the_folder_only(tmp_path):
         fgd.load(tmp_path / "self.xml")
 
 
+def include_tree(folder, files):
+    """Files by their paths; a text without brackets is the body of that name, with a joint, in a file of its own."""
+    for path, text in files.items():
+        (folder / path).parent.mkdir(exist_ok=True, parents=True)
+        body = f"<worldbody><body name='{text}'><joint/><geom size='.1'/></body></worldbody>"
+        (folder / path).write_text(f"<mujoco>{text if '<' in text else body}</mujoco>")
+    return folder / "main.xml"
+
+
+INCLUDE = "<include file='{}'/>".format
+NESTED = {
+    "beside the including file": {"sub/b.xml": "near"},
+    "beside the main file": {"b.xml": "main"},
+    "beside both": {"b.xml": "main", "sub/b.xml": "near"},
+    "two deep": {"sub/b.xml": INCLUDE("deep/c.xml"), "sub/deep/c.xml": "never", "deep/c.xml": "main"},
+    "two deep, beside": {"sub/b.xml": INCLUDE("c.xml"), "sub/c.xml": "near"},
+}
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_nested_includes_are_found_where_mujoco_finds_them(case, tmp_path):
+    files = {"main.xml": INCLUDE("sub/a.xml"), "sub/a.xml": INCLUDE("b.xml"), **NESTED[case]}
+    path = include_tree(tmp_path, files)
+    theirs = mujoco.MjModel.from_xml_path(str(path))
+    assert fgd.load(path).link_names == tuple(theirs.body(i).name for i in range(theirs.nbody))
+
+
+def test_nested_include_that_mujoco_takes_from_outside_is_refused(tmp_path):
+    files = {"sub/a.xml": INCLUDE("../b.xml"), "b.xml": "inside", "main.xml": INCLUDE("sub/a.xml")}
+    path = include_tree(tmp_path / "model", files)
+    include_tree(tmp_path, {"b.xml": "outside"})
+    with pytest.raises(fgd.ModelError, match="outside the folder"):
+        fgd.load(path)
+    assert fgd.load(path, folder=tmp_path).link_names[-1] == "outside"
+
+
+def masses(model):
+    return {model.body(i).name: model.body_mass[i] for i in range(1, model.nbody)}
+
+
+STATIC = (
+    "<body name='static'><geom size='.1' mass='3'/></body><body name='held'><inertial pos='0 0 0' mass='5'/></body>"
+)
+MOVING = (
+    "<body name='moving'><joint/><geom size='.1' mass='2'/><body name='on'><geom size='.1' mass='1'/></body></body>"
+)
+
+
+@pytest.mark.parametrize("extra", ["", "boundmass='4'", "inertiafromgeom='true'", "fusestatic='true'"])
+def test_total_mass_is_shared_with_static_bodies(extra):
+    world = f"<geom size='.1' mass='7'/>{STATIC}{MOVING}".replace("mass='5'/>", "mass='5' diaginertia='1 1 1'/>")
+    text = f"<mujoco><compiler settotalmass='12' {extra}/><worldbody>{world}</worldbody></mujoco>"
+    theirs = mujoco.MjModel.from_xml_string(text)
+    ours = {link.name: link.mass for link in fgd.loads(text).links}
+    if "fusestatic" in extra:  # links that MuJoCo has merged
+        assert sum(ours.values()) == pytest.approx(12)
+        assert ours["moving"] + ours["on"] == pytest.approx(theirs.body("moving").mass[0])
+    else:
+        assert {name: ours[name] for name in masses(theirs)} == pytest.approx(masses(theirs))
+
+
+@pytest.mark.parametrize("geom", ["", "<geom size='.1' mass='0'/>", "<geom size='.1' group='5'/>", "<geom size='.1'/>"])
+def test_inertial_counts_where_no_geom_does(geom, tmp_path):
+    inertial = "<inertial pos='.1 .2 0' mass='5' diaginertia='1 2 2.5'/>"
+    text = f"""<mujoco><compiler inertiafromgeom="true" inertiagrouprange="0 4"/>
+      <worldbody><body><joint/>{inertial}{geom}</body></worldbody></mujoco>"""
+    mechanism, engine = engine_for(text, tmp_path)
+    assert mechanism.links[1].mass == pytest.approx(engine.model.body_mass[1])
+    assert compare_with_engine(mechanism, engine, states=2).within(AGREES)
+
+
+WELDED = """<mujoco><default><geom size=".1"/></default><worldbody>
+  <body name="a" pos="0 0 1" euler="10 20 30"><joint axis="0 1 0"/><geom pos=".3 0 .1"/>
+    <body name="b" pos=".3 0 .1"><joint axis="1 1 0"/><geom/><site name="p" pos=".1 .2 .3" euler="5 0 9"/></body></body>
+  <body name="c" pos="1 0 0" euler="5 -20 3"><freejoint/><geom/><site name="s" pos=".3 .1 .2" euler="20 0 0"/></body>
+</worldbody><equality><weld {}/></equality></mujoco>"""
+WELDS = [
+    'body1="b" body2="c"',
+    'body1="b" body2="c" anchor=".1 .2 .3"',
+    'body1="b" body2="c" relpose=".1 .2 .3 1 .1 .2 .3"',
+    'body1="b" body2="c" relpose=".1 .2 .3 1 .1 .2 .3" anchor=".4 .1 0"',
+    'site1="p" site2="s"',
+]
+
+
+@pytest.mark.parametrize("torquescale", [0, 0.5])
+@pytest.mark.parametrize("weld", WELDS)
+def test_welds_hold_what_mujocos_hold(weld, torquescale, tmp_path):
+    mechanism, engine = engine_for(WELDED.format(f'{weld} torquescale="{torquescale}"'), tmp_path)
+    q, v = mechanism.random_state(3)
+    engine.set_state(q, v)
+    assert mechanism.loops[0].kind == ("fixed" if torquescale else "spherical")
+    assert np.abs(engine.data.efc_pos).max() < 1e-7
+    theirs = engine.data.efc_J.reshape(-1, mechanism.nv) @ engine._X(q)
+    ours = fgd.constraints(mechanism, q, v).J
+    rank = np.linalg.matrix_rank(theirs)
+    assert rank == np.linalg.matrix_rank(ours) == (6 if torquescale else 3)
+    assert np.linalg.matrix_rank(np.vstack([theirs, ours]), tol=1e-7) == rank
+
+
+@pytest.mark.parametrize("actuator", [
+    '<dcmotor joint="j" motorconst=".1" resistance="2" damping=".7" gear="3" armature=".05"/>',
+    '<damper joint="j" kv="1" ctrlrange="0 1" damping=".7" gear="3"/>',
+    '<cylinder joint="j" damping=".7" gear="3"/>', '<pid joint="j" kp="1" damping=".7" gear="3"/>',
+    '<muscle joint="j" lengthrange="-1 1" damping=".7" gear="3"/>',
+])  # fmt: skip
+def test_damping_of_every_actuator_acts(actuator, tmp_path):
+    text = f"<mujoco><worldbody>{BODY}</worldbody><actuator>{actuator}</actuator></mujoco>"
+    mechanism, engine = engine_for(text.format('<geom size=".1" pos=".3 0 0"/>'), tmp_path)
+    assert mechanism.joint_by_name["j"].damping == pytest.approx(9 * 0.7)
+    assert compare_with_engine(mechanism, engine, states=2).within(AGREES)
+
+
+@pytest.mark.parametrize("default", [
+    "<motor damping='1'/><position damping='2'/>", "<position damping='2'/><motor damping='1'/>",
+    "<motor damping='5'/><default class='c'><general damping='3'/></default>",
+    "<cylinder damping='5'/><default class='c'><motor gear='3'/></default>",
+])  # fmt: skip
+def test_actuators_of_all_kinds_share_their_defaults(default, tmp_path):
+    chosen = "class='c'" if "class" in default else ""
+    text = f"""<mujoco><default>{default}</default><worldbody>{BODY}</worldbody>
+      <actuator><motor joint='j' {chosen}/></actuator></mujoco>"""
+    mechanism, engine = engine_for(text.format('<geom size=".1" pos=".3 0 0"/>'), tmp_path)
+    assert mechanism.joint_by_name["j"].damping > 0
+    assert compare_with_engine(mechanism, engine, states=2).within(AGREES)
+
+
 BODY = "<body name='b'><joint name='j'/>{}</body>"
 BAD = {
     "comes from a mesh": BODY.format("<geom type='mesh' mesh='m'/>"),
@@ -229,6 +356,7 @@ BAD = {
     + "</worldbody><equality><joint joint1='j' joint2='k' polycoef='0 1 2 0 0'/></equality><worldbody>",
     "is not read. Expand it": "<body><replicate count='3'/></body>",
     "default class 'gone'": BODY.format("<geom class='gone' size='.1'/>"),
+    "default class 'lost'": "</worldbody><actuator><motor joint='j' class='lost'/></actuator><worldbody>",
     "needs 1 positive sizes": BODY.format("<geom/>"),
     "joint type 'bad'": "<body><joint type='bad'/></body>",
     "only joint of a body of the world": "<body><body><freejoint/></body></body>",
@@ -250,6 +378,7 @@ ODD = {
     "gravcomp is not used": "<body gravcomp='1'><joint/><geom size='.1'/></body>",
     "is empty": "<body><joint range='3 3'/><geom size='.1'/></body>",
     "acts on the body twist": "<body><joint type='free' armature='1'/><geom size='.1'/></body>",
+    "springyield is not used": "<body><joint stiffness='1' springyield='1'/><geom size='.1'/></body>",
 }
 
 

@@ -1,6 +1,8 @@
 """Files nobody vouches for: bounded, located errors and nothing else, whatever the bytes are."""
 
+import inspect
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 import factorgraph_dyn as fgd
 from factorgraph_dyn.model.readers import xml_tree
 from factorgraph_dyn.model.readers.closures import parse_closures
-from tests.readers import test_edit, test_mjcf, test_sdf, test_urdf
+from tests.readers import test_edit, test_mjcf, test_mjcf_unmodelled, test_sdf, test_urdf
 from tests.readers.mutants import load_mutants
 
 MUTANTS = int(os.environ.get("FGD_MUTANTS", "400"))
@@ -69,6 +71,28 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
         fgd.load(tmp_path / "model/m.xml")
 
 
+def test_nesting_that_the_stack_has_no_room_for_is_refused():
+    """A caller may itself be deep in the stack."""
+    text = "<mujoco><worldbody>" + "<body>" * 190 + "</body>" * 190 + "</worldbody></mujoco>"
+
+    def called_deeply(times):
+        return called_deeply(times - 1) if times else fgd.loads(text)
+
+    assert len(fgd.loads(text).links) == 191
+    with pytest.raises(fgd.ModelError, match="nested too deeply"):
+        called_deeply(sys.getrecursionlimit() - len(inspect.stack(0)) - 200)
+
+
+def test_the_number_of_included_files_is_bounded(tmp_path):
+    """Each file includes the next one twice: 2^30 in all."""
+    for i in range(30):
+        twice = "".join(f"<include><uri>f{i + 1}.sdf</uri><name>n{k}</name></include>" for k in (0, 1))
+        (tmp_path / f"f{i}.sdf").write_text(f"<sdf version='1.7'><model name='m'>{twice}</model></sdf>")
+    (tmp_path / "f30.sdf").write_text("<sdf version='1.7'><model name='m'><link name='l'/></model></sdf>")
+    with pytest.raises(fgd.ModelError, match="more than 200 files"):
+        fgd.load(tmp_path / "f0.sdf")
+
+
 def sample_files(folder: Path) -> list[Path]:
     """Files of every format that use most features."""
     fgd.loads(test_mjcf.LOOPY).save(folder / "loopy.json")
@@ -85,6 +109,23 @@ def sample_files(folder: Path) -> list[Path]:
             test_sdf.link("c", "0 0 0 0 0 0", "f"),
             test_sdf.joint("k", "screw", "c", "a", "<thread_pitch>2</thread_pitch><axis/>"),
             test_sdf.joint("l", "ball", "c", "n::b"),
+        ),
+        "geared.urdf": test_urdf.with_rotor(
+            "l0", test_urdf.COUPLING.format("l1", "rotor") + test_urdf.GEARED.format(5)
+        ),
+        "driven.xml": test_mjcf_unmodelled.robot(
+            "<compiler settotalmass='9' inertiafromgeom='true'/><option density='1'/>",
+            "<tendon><fixed name='x' damping='0 1'><joint joint='j' coef='2'/></fixed></tendon><actuator>"
+            "<dcmotor joint='j' damping='1' motorconst='.1' resistance='2'/><muscle tendon='x'/><motor site='t'/>"
+            "</actuator>"
+            "<equality><weld body1='b' torquescale='0' anchor='1 2 3' relpose='0 1 0 1 0 0 0'/></equality>",
+        ),
+        "world.sdf": test_sdf.world(
+            "<frame name='f' attached_to='r'><pose relative_to='s'>1 2 3 0 0 0</pose></frame>",
+            test_sdf.named("r", "<pose relative_to='s'/>", test_sdf.ARM),
+            test_sdf.named("s", test_sdf.ARM).replace("name='s'", "name='s' canonical_link='b' placement_frame='a'"),
+            test_sdf.joint("across", "revolute", "r::__model__", "s::b"),
+            "<include><uri>model://sun</uri></include>",
         ),
     }
     for name, text in texts.items():
@@ -107,7 +148,9 @@ def test_damaged_files_give_only_our_own_errors(tmp_path):
 TAGS = ["robot", "link", "joint", "parent", "child", "axis", "limit", "inertial", "mass", "inertia", "origin",
         "mujoco", "worldbody", "body", "geom", "freejoint", "site", "frame", "default", "compiler", "equality",
         "connect", "weld", "tendon", "fixed", "actuator", "motor", "sdf", "model", "pose", "xyz", "mimic",
-        "transmission", "world", "include", "uri", "option", "replicate", "gearbox_ratio"]  # fmt: skip
+        "transmission", "world", "include", "uri", "option", "replicate", "gearbox_ratio", "coupling", "ratio",
+        "predecessor", "successor", "gazebo", "flag", "dcmotor", "muscle", "spatial", "plugin", "deformable", "flex",
+        "static", "physics", "ode", "suspension", "velocity_decay", "placement_frame", "state"]  # fmt: skip
 NAMES = ["name", "type", "link", "xyz", "rpy", "value", "pos", "quat", "euler", "axis", "size", "mass", "class",
          "body1", "body2", "joint", "joint1", "joint2", "anchor", "version", "relative_to", "attached_to",
          "range", "polycoef", "file", "childclass", "damping", "stiffness", "gear", "fromto", "coef"]  # fmt: skip

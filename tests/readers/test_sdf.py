@@ -216,6 +216,129 @@ def test_gearbox_and_mimic_are_couplings():
     assert (gear.joint, gear.source, gear.ratio) == ("jo", "ji", 4.0)
 
 
+def limited(lower, upper):
+    limit = f"<limit><lower>{lower}</lower><upper>{upper}</upper></limit>"
+    return model(link("a"), link("b"), joint("j", "revolute", "a", "b", f"<axis><xyz>0 0 1</xyz>{limit}</axis>"))
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "limits"),
+    [
+        ("-inf", "inf", None),
+        ("-INF", "Infinity", None),
+        ("-1e16", "1e16", None),
+        ("-1.79769e+308", "1.79769e+308", None),
+        ("-1", "inf", (-1, np.inf)),
+        ("-1e17", "2", (-np.inf, 2)),
+        ("-1", "2", (-1, 2)),
+    ],
+)
+def test_infinite_limits_are_none(lower, upper, limits):
+    mechanism = fgd.loads(limited(lower, upper))
+    assert mechanism.joint_by_name["j"].limits == limits
+    assert not mechanism.warnings
+
+
+@pytest.mark.parametrize(("lower", "upper"), [("inf", "inf"), ("-inf", "-1e16"), ("2", "1")])
+def test_limits_that_nothing_is_between_are_noted(lower, upper):
+    mechanism = fgd.loads(limited(lower, upper))
+    assert mechanism.joint_by_name["j"].limits is None
+    assert any("nothing is between" in warning for warning in mechanism.warnings)
+
+
+@pytest.mark.parametrize("canonical", ["", "b"])
+def test_the_model_itself_can_be_a_parent(canonical):
+    """The model's frame is part of its canonical link; the joint is at its child."""
+    text = model(
+        link("a", "1 0 0 0 0 0"),
+        link("b", "0 2 0 0 0 0"),
+        link("c", "0 0 3 0 0 0"),
+        joint("ab", "revolute", "a", "b"),
+        joint("j", "revolute", "__model__", "c"),
+    ).replace("name='m'", f"name='m' canonical_link='{canonical}'")
+    mechanism = fgd.loads(text)
+    assert mechanism.joint_by_name["j"].parent == (canonical or "a")
+    assert mechanism.joint_by_name["fixed_base"].child == (canonical or "a")
+    np.testing.assert_allclose(place(mechanism, "c")[:3, 3], [0, 0, 3], atol=1e-12)
+
+
+def test_the_model_in_a_model_can_be_a_child():
+    inner = (
+        "<model name='n' canonical_link='c'>" + link("b") + link("c") + joint("bc", "fixed", "b", "c", "") + "</model>"
+    )
+    mechanism = fgd.loads(model(link("a"), inner, joint("j", "revolute", "a", "n::__model__")))
+    assert mechanism.joint_by_name["j"].child == "n::c"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_link_and_a_joint_of_one_name(order):
+    """As a frame the name means the link; the joint keeps its own pose."""
+    knee = joint("b", "revolute", "a", "b", "<pose>0 0 .5 0 0 0</pose><axis><xyz>0 0 1</xyz></axis>")
+    parts = [
+        link("a"),
+        link("b", "0 0 1 0 0 0"),
+        knee,
+        link("c", "1 0 0 0 0 0", "b"),
+        joint("d", "fixed", "b", "c", ""),
+    ]
+    mechanism = fgd.loads(model(*parts[::order], version="1.6"))
+    assert {"a", "b", "c"} < set(mechanism.link_names)
+    np.testing.assert_allclose(place(mechanism, "c")[:3, 3], [1, 0, 1], atol=1e-12)
+    base, child = ("c", "b") if order < 0 else ("a", "b")
+    assert {mechanism.joint_by_name["b"].parent, mechanism.joint_by_name["b"].child} == {"a", child}
+    assert mechanism.joint_by_name["fixed_base"].child == base
+    assert any("share the name" in warning for warning in mechanism.warnings)
+
+
+def test_a_link_called_world_is_not_the_world():
+    mechanism = fgd.loads(model(link("world", "0 0 1 0 0 0"), link("b"), joint("j", "revolute", "world", "b")))
+    assert mechanism.link_names == ("world", "m::world", "b")
+    assert mechanism.joint_by_name["j"].parent == "m::world"
+    np.testing.assert_allclose(place(mechanism, "m::world")[:3, 3], [0, 0, 1], atol=1e-12)
+    assert any("called 'm::world'" in warning for warning in mechanism.warnings)
+
+
+def world(*parts, version="1.7"):
+    return f"<sdf version='{version}'><world name='w'>{''.join(parts)}</world></sdf>"
+
+
+def named(name, *parts):
+    return f"<model name='{name}'>{''.join(parts)}</model>"
+
+
+ARM = link("a") + link("b", "0 0 1 0 0 0") + joint("j", "revolute", "a", "b")
+
+
+def test_placement_frames():
+    placed = f"<model name='n' placement_frame='tip'><pose>1 0 0 0 0 0</pose>{link('x')}{link('tip', '0 0 2 0 0 0')}"
+    fixed = joint("k", "fixed", "x", "tip", "") + "</model>"
+    mechanism = fgd.loads(model(link("a"), placed, fixed, joint("j", "revolute", "a", "n::x")))
+    np.testing.assert_allclose(place(mechanism, "n::tip")[:3, 3], [1, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(place(mechanism, "n::x")[:3, 3], [1, 0, -2], atol=1e-12)
+
+
+def test_the_folder_does_not_move_where_includes_are_sought(tmp_path):
+    """Beside the main file, beside the including one, and in the folder of models above; the first wins."""
+    arm = model(link("tip", "{} 0 0 0 0 0")).replace("name='m'", "name='arm'")
+    robot = model(link("base"), "<include><uri>model://arm</uri></include>", joint("j", "revolute", "base", "arm::tip"))
+    robots = tmp_path / "models" / "robot"
+    (robots / "arm").mkdir(parents=True)
+    (robots / "model.sdf").write_text(robot)
+    (robots / "arm/model.sdf").write_text(arm.format(1))
+    for folder in (None, robots, tmp_path):
+        assert place(fgd.load(robots / "model.sdf", folder=folder), "arm::tip")[0, 3] == 1
+    assert place(fgd.loads(robot, folder=robots), "arm::tip")[0, 3] == 1
+    (tmp_path / "models/arm").mkdir()
+    (tmp_path / "models/arm/model.sdf").write_text(arm.format(2))
+    assert place(fgd.load(robots / "model.sdf", folder=tmp_path), "arm::tip")[0, 3] == 1
+    (robots / "arm/model.sdf").unlink()
+    (robots / "arm").rmdir()
+    assert place(fgd.load(robots / "model.sdf", folder=tmp_path), "arm::tip")[0, 3] == 2
+    with pytest.raises(fgd.ModelError, match="cannot be read"):
+        fgd.load(robots / "model.sdf")
+
+
+LEANING = "<frame name='f'><pose relative_to='n::l'/></frame><model name='n' {}><pose relative_to='f'/>{}</model>"
 BAD = {
     "leans on itself": model(link("a", "0 0 0 0 0 0", "b"), link("b", "0 0 0 0 0 0", "a")),
     "is not in the model": model(link("a"), joint("j", "revolute", "a", "gone")),
@@ -226,6 +349,17 @@ BAD = {
     "no version of SDF": model(link("a"), version="x"),
     "not connected": model(link("a"), link("b")),
     "it must hold 6": model(link("a", "1 2 3")),
+    "pose leans on itself": model(link("a"), LEANING.format("", link("l", relative="world"))),
+    "or on more than 200 frames": model(link("a"), LEANING.format("placement_frame='l'", link("l"))),
+    "'x' is used twice in the model": model(
+        link("a"), joint("x", "fixed", "world", "a", ""), joint("x", "ball", "a", "a")
+    ),
+    "'r' is used twice in the world": world(named("r", ARM), named("r", ARM)),
+    "'gone' is not in the model": model(link("a")).replace("name='m'", "name='m' canonical_link='gone'"),
+    "attached to itself": model(link("a"), link("b"), joint("j", "fixed", "__model__", "b", "")).replace(
+        "name='m'", "name='m' canonical_link='__model__'"
+    ),
+    "must be finite": limited("nan", "1"),
 }
 
 

@@ -82,6 +82,7 @@ def test_rotor_inertia_of_a_transmission(tag):
     <mechanicalReduction>100</mechanicalReduction></actuator></transmission>"""
     mechanism = fgd.loads(chain(["revolute"]).replace("</robot>", transmission + "</robot>"))
     assert mechanism.joint_by_name["j0"].armature == pytest.approx(2.0)
+    assert not mechanism.warnings
 
 
 def test_link_with_two_parents_closes_a_loop():
@@ -110,18 +111,28 @@ def test_merged_links_keep_the_dynamics_and_leave_frames():
     np.testing.assert_allclose(T, link_poses(kept, q)["l4"], atol=1e-14)
 
 
+GEARED = """<transmission><joint name="j0"/><actuator name="m"><mechanicalReduction>{}</mechanicalReduction></actuator>
+</transmission>"""
 ODD = {
     "'--'": "<!-- a -- b --><robot name='r'><link name='a'/></robot>",
     "follows the root": "<robot name='r'><link name='a'/></robot>\n<junk",
     "negative: -5": chain(["revolute"]).replace('effort="3"', 'effort="-5"'),
     "no <limit>": chain(["revolute"], extra=""),
-    "exceeds upper": chain(["revolute"]).replace('lower="-1"', 'lower="9"'),
+    "nothing is between lower 9 and upper 2": chain(["revolute"]).replace('lower="-1"', 'lower="9"'),
     "neither it nor what it carries": robot(
         "<link name='a'/><link name='b'/>", JOINT.format("j", "continuous", "a", "b", "0 0 1", "")
     ),
     "triangle inequality": chain(["revolute"]).replace('izz=".5"', 'izz="50"'),
     "is normalised": chain(["revolute"], axis="0 0 2"),
     "damping is negative": chain(["revolute"], extra=LIMIT + '<dynamics damping="-1"/>'),
+    "the reduction is not used": chain(["revolute"]).replace("</robot>", GEARED.format(50) + "</robot>"),
+    "<turnGravityOff> is not used. The same holds for 1 more": chain(["revolute"]).replace(
+        "</robot>", "<gazebo reference='l0'><turnGravityOff>true</turnGravityOff></gazebo>" * 2 + "</robot>"
+    ),
+    "<gravity> is not used": chain(["revolute"]).replace("</robot>", "<gazebo><gravity>0</gravity></gazebo></robot>"),
+    "<springStiffness> is not used": chain(["revolute"]).replace(
+        "</robot>", "<gazebo reference='j0'><springStiffness>5</springStiffness></gazebo></robot>"
+    ),
     "left unexpanded": chain(["revolute"]).replace("</robot>", "<xacro:thing/></robot>"),
 }
 
@@ -181,8 +192,75 @@ def test_loop_elements_become_loops():
 def test_elements_that_are_not_read_are_noted_once():
     text = chain(["continuous"]).replace("</robot>", "<material name='m'/><gear/><gear/></robot>")
     assert [w for w in fgd.loads(text).warnings if "not read" in w] == [
-        "<text>:7: <gear>: elements <gear> are not read."
+        "<text>:7: <gear>: elements <gear> are not read. The same holds for 1 more."
     ]
+
+
+def test_what_says_nothing_is_not_noted():
+    gazebo = "<gazebo><turnGravityOff>false</turnGravityOff><dampingFactor>0.0</dampingFactor><plugin/></gazebo>"
+    gazebo += "<gazebo><gravity>true</gravity></gazebo>" + GEARED.format("1.0")
+    assert not fgd.loads(chain(["revolute"]).replace("</robot>", gazebo + "</robot>")).warnings
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "limits"),
+    [("-inf", "inf", None), ("-1", "inf", (-1, np.inf)), ("-1e16", "2", (-np.inf, 2)), ("-1.8e308", "1e17", None)],
+)
+def test_infinite_limits_are_none(lower, upper, limits):
+    text = chain(["revolute"]).replace(
+        'lower="-1" upper="2" effort="3"', f'lower="{lower}" upper="{upper}" effort="inf"'
+    )
+    mechanism = fgd.loads(text)
+    assert mechanism.joint_by_name["j0"].limits == limits
+    assert not mechanism.warnings
+
+
+COUPLING = """<coupling name="geared"><predecessor link="{}"/><successor link="{}"/><ratio value="6.0"/></coupling>"""
+
+
+def with_rotor(parent, coupling):
+    """A chain of two with a rotor on one of its links, geared."""
+    joint = JOINT.format("spin", "continuous", parent, "rotor", "0 0 1", "").replace(
+        "<joint", '<joint independent="false"'
+    )
+    return chain(["continuous", "continuous"]).replace("</robot>", LINK.format("rotor") + joint + coupling + "</robot>")
+
+
+def test_coupling_gears_a_rotor_to_a_joint():
+    """M of the independent joints is G^T M G with q = G y, as generalized_rbda has it."""
+    mechanism = fgd.loads(with_rotor("l0", COUPLING.format("l1", "rotor")))
+    (coupling,) = mechanism.couplings
+    assert (coupling.name, coupling.joint, coupling.source, coupling.ratio) == ("geared", "spin", "j1", 6.0)
+    assert [joint.name for joint in mechanism.movable_joints if joint.actuated] == ["j0", "j1"]
+    assert not any("not read" in warning for warning in mechanism.warnings)
+    q, v = mechanism.random_state(0)
+    assert q[2] == pytest.approx(6 * q[1])
+    tau = np.array([0.3, -0.2, 0.0])
+    a = fgd.forward_dynamics(mechanism, q, v, tau).a
+    G = np.array([[1, 0], [0, 1], [0, 6]])
+    M, h = fgd.mass_matrix(mechanism.tree, q), fgd.bias(mechanism.tree, q, v)
+    np.testing.assert_allclose(a, G @ np.linalg.solve(G.T @ M @ G, G.T @ (tau - h)), rtol=1e-9)
+    np.testing.assert_allclose(fgd.inverse_dynamics(mechanism, q, v, a).tau, tau, atol=1e-9)
+
+
+@pytest.mark.parametrize("ends", [("l1", "rotor"), ("rotor", "l1"), ("l0", "l1"), ("base", "rotor")])
+def test_couplings_of_several_joints_are_noted(ends):
+    mechanism = fgd.loads(with_rotor("base", COUPLING.format(*ends)), file="geared.urdf")
+    assert not mechanism.couplings
+    (warning,) = [warning for warning in mechanism.warnings if "coupling" in warning]
+    assert warning.startswith("geared.urdf:")
+    assert "move freely" in warning
+
+
+def test_bad_couplings_are_refused():
+    good = with_rotor("l0", COUPLING.format("l1", "rotor"))
+    for old, new, reason in (
+        ('successor link="rotor"', 'successor link="rotr"', "coupling 'geared' has it as successor"),
+        ('<ratio value="6.0"/>', "", "<ratio> is missing"),
+        ('value="6.0"', 'value="x"', "not a number"),
+    ):
+        with pytest.raises(fgd.ModelError, match=reason):
+            fgd.loads(good.replace(old, new))
 
 
 def test_closures_beside_a_file_are_noted(tmp_path):

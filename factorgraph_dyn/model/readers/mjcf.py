@@ -4,8 +4,9 @@
 
 A body with several joints gets a massless link between each two of them. Differences from MuJoCo's
 own vectors: quaternions are x, y, z, w; a free joint's velocity is the body twist [omega; v].
-Equalities are hard constraints. Contacts, limits' forces, fluids, gravity compensation, meshes and
-actuators' own dynamics are not part of a mechanism.
+Equalities are hard constraints. Contacts, limits' forces, meshes and the control laws of actuators are
+not part of a mechanism; where a file has fluids, gravity compensation, muscles, plugins or tendons that
+bend, a warning says so.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Frame, Joint, Link
+from factorgraph_dyn.model.readers.limits import joint_limits
 from factorgraph_dyn.model.readers.mjcf_constraints import (
     Constraints,
     add_actuator_effects,
@@ -27,7 +29,15 @@ from factorgraph_dyn.model.readers.mjcf_constraints import (
     read_constraints,
 )
 from factorgraph_dyn.model.readers.mjcf_inertia import body_link, scaled_to_total
-from factorgraph_dyn.model.readers.mjcf_scene import MAIN, Scene, read_scene, translation
+from factorgraph_dyn.model.readers.mjcf_scene import (
+    MAIN,
+    Scene,
+    constant_coefficient,
+    note_yield,
+    read_scene,
+    translation,
+)
+from factorgraph_dyn.model.readers.mjcf_unmodelled import note_unmodelled
 from factorgraph_dyn.model.readers.xml_tree import Document, Element
 from factorgraph_dyn.spatial import Floats, rotation_about
 
@@ -87,6 +97,7 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
     )
     actuators = read_actuators(scene)
     add_actuator_effects(actuators, constraints, joints, scene.notes)
+    note_unmodelled(scene, actuators, joints)
     connections = [_effects_added(c, constraints) for c in draft.connections]
     if actuators:
         driven = {joint for actuator in actuators for joint in actuator.gears}
@@ -292,13 +303,8 @@ def _effects(element: Element, kind: str, name: str, scene: Scene) -> dict[str, 
             scene.notes.append(element.note("align is not used: the body's frame stays as written."))
         return {"reference": 0.0}
     values = {"armature": element.number("armature", 0.0), "friction": element.number("frictionloss", 0.0)}
-    for key in ("damping", "stiffness"):
-        numbers = element.parse_numbers(element.get(key, "0") or "0", f"the attribute {key!r}")
-        if len(numbers) == 0 or len(numbers) > 4:
-            element.fail(f"{key} holds {len(numbers)} values; give one.")
-        if numbers[1:].any():
-            element.fail(f"{key} is a polynomial; only a constant one is supported.")
-        values[key] = float(numbers[0])
+    values |= {key: constant_coefficient(element, key) for key in ("damping", "stiffness")}
+    note_yield(element, scene.notes)
     reference, rest = element.number("ref", 0.0), element.number("springref", 0.0)
     if kind == "hinge":
         reference, rest = (float(x) for x in scene.angle(np.array([reference, rest])))
@@ -327,13 +333,13 @@ def _limits(element: Element, kind: str, scene: Scene) -> tuple[float, float] | 
     limited = element.get("limited", "auto")
     if limited == "false" or (limited == "auto" and not scene.settings.autolimits):
         return None
-    lower, upper = element.vector("range", 2)
+    lower, upper = element.vector("range", 2, infinite=True)
     if kind == "hinge":
         lower, upper = scene.angle(np.array([lower, upper]))
-    if lower >= upper:
+    if lower == upper:  # MuJoCo's word for no range
         scene.notes.append(element.note(f"the range {lower:g} {upper:g} is empty; the joint is not limited."))
         return None
-    return float(lower), float(upper)
+    return joint_limits(element, float(lower), float(upper), scene.notes)
 
 
 def _effects_added(connection: Connection, constraints: Constraints) -> Connection:

@@ -1,6 +1,7 @@
 """Equalities, tendons and actuators of an MJCF file, as far as they are linear.
 
-    connect   a spherical loop            weld    a fixed loop
+    connect   a spherical loop
+    weld      a fixed loop; with torquescale 0, which leaves turning free, a spherical one
     joint     q_1 - ref_1 = c_0 + c_1 (q_2 - ref_2), a coupling; with one joint only, a locked joint
     tendon    a fixed tendon over two joints held at a length, likewise a coupling
     actuator  which joints have a motor, and by which gear
@@ -17,26 +18,17 @@ import numpy as np
 from factorgraph_dyn.model.assembly import Connection
 from factorgraph_dyn.model.parts import Coupling, Joint
 from factorgraph_dyn.model.readers import rotations
-from factorgraph_dyn.model.readers.mjcf_scene import MAIN, Scene, translation
+from factorgraph_dyn.model.readers.mjcf_scene import (
+    ACTUATORS,
+    MAIN,
+    Scene,
+    constant_coefficient,
+    note_yield,
+    translation,
+)
 from factorgraph_dyn.model.readers.xml_tree import Element
 from factorgraph_dyn.spatial import Floats, inverse_pose, pose
 
-ACTUATORS = (
-    "general",
-    "motor",
-    "position",
-    "velocity",
-    "intvelocity",
-    "damper",
-    "cylinder",
-    "muscle",
-    "adhesion",
-    "dcmotor",
-    "pid",
-    "orientation",
-    "plugin",
-)
-WITH_DAMPING = ("general", "motor", "position", "velocity", "intvelocity")
 Tendon = dict[str, float]  # the coefficient of each joint
 
 
@@ -96,7 +88,7 @@ def read_constraints(
         _read_tendon(scene.resolve(element, MAIN, "tendon"), context)
     for element in scene.sections("equality"):
         equality = scene.resolve(element, MAIN, "equality")
-        if equality.get("active") == "false":
+        if equality.get("active") == "false" or not scene.settings.equalities:
             scene.notes.append(equality.note("the equality is not active; it is not read."))
         elif equality.tag in ("connect", "weld"):
             _read_loop(equality, context)
@@ -115,9 +107,9 @@ class Actuator:
 
     name: str
     gears: dict[str, tuple[float, ...]]
-    armature: float = 0.0  # before the gear
-    damping: float = 0.0
-    where: Element | None = None
+    armature: float  # before the gear
+    damping: float
+    where: Element
 
 
 def read_actuators(scene: Scene) -> list[Actuator]:
@@ -127,10 +119,7 @@ def read_actuators(scene: Scene) -> list[Actuator]:
     for index, element in enumerate(scene.sections("actuator"), start=1):
         if element.tag not in ACTUATORS:
             element.fail(f"the actuator is not known. Actuators: {', '.join(ACTUATORS)}.")
-        # The defaults of all kinds of actuators are those of one and the same.
-        kinds = scene.defaults.get(element.get("class") or MAIN, {})
-        inherited = {k: x for tag in ACTUATORS for k, x in kinds.get(tag, {}).items()}
-        whole = Element(element.tag, {**inherited, **element.attributes}, element.file, element.line)
+        whole = scene.resolve(element, MAIN, "actuator")
         given = whole.parse_numbers(whole.get("gear") or "1", "the attribute 'gear'")
         gear = (*(float(x) for x in given), *(0.0,) * 6)[:6]
         driven: dict[str, tuple[float, ...]] = {}
@@ -142,7 +131,7 @@ def read_actuators(scene: Scene) -> list[Actuator]:
             driven = {name: (gear[0] * c,) for name, c in _coefficients(tendon).items()}
         name = element.get("name") or f"actuator_{index}"
         armature = whole.number("armature", 0.0)
-        damping = whole.number("damping", 0.0) if element.tag in WITH_DAMPING else 0.0
+        damping = constant_coefficient(whole, "damping")
         found.append(Actuator(name, driven, armature, damping, whole))
     return found
 
@@ -152,7 +141,7 @@ def add_actuator_effects(
 ) -> None:
     """Add what actuators reflect on the joints they drive: armature and damping, times the squared gear."""
     for actuator in actuators:
-        if actuator.where is None or not (actuator.armature or actuator.damping):
+        if not (actuator.armature or actuator.damping):
             continue
         single = next(iter(actuator.gears.items())) if len(actuator.gears) == 1 else None
         if single is None or single[0] not in joints or joints[single[0]].nv != 1:
@@ -179,7 +168,9 @@ def _read_tendon(element: Element, context: _Context) -> None:
         "armature": element.parse_numbers(element.get("armature") or "0", "the attribute 'armature'"),
         "friction": element.parse_numbers(element.get("frictionloss") or "0", "the attribute 'frictionloss'"),
     }
-    active = {key: float(x[0]) for key, x in effects.items() if len(x) and x[0] != 0}
+    active = {key: float(x[0]) for key, x in effects.items() if x.any()}
+    constant = not any(x[1:].any() for x in effects.values())
+    note_yield(element, context.scene.notes)
     if element.tag == "fixed":
         coefficients = _coefficients(element)
         for joint in coefficients:
@@ -189,7 +180,7 @@ def _read_tendon(element: Element, context: _Context) -> None:
                 element.fail("the tendon is defined twice; rename one.")
             context.tendons[name] = coefficients
         simple = set(active) <= {"damping", "armature"} and all(x >= 0 for x in active.values())
-        if active and simple and len(coefficients) == 1:
+        if active and simple and constant and len(coefficients) == 1:
             joint, c = next(iter(coefficients.items()))
             effect = context.made.joint_effects.setdefault(joint, {})
             for key, value in active.items():
@@ -222,23 +213,28 @@ def _read_loop(element: Element, context: _Context) -> None:
     if {first, second} & context.mocap:
         context.scene.notes.append(element.note("one body is moved from outside (mocap); the equality is not read."))
         return
-    kind = "spherical" if element.tag == "connect" else "fixed"
+    turns = element.tag == "connect" or element.number("torquescale", 1.0) == 0
+    kind = "spherical" if turns else "fixed"
     name = context.name(element, f"{element.tag}_{first}_{second}")
     joint = Joint(name, kind, first, second, placement=T_1)
     context.made.loops.append(Connection(joint, T_2, loop=True, where=f"{element.file}:{element.line}: "))
 
 
 def _body_places(element: Element, first: str, second: str, context: _Context) -> tuple[Floats, Floats]:
-    """The loop's frame in both bodies, from the anchor or the relative pose."""
+    """The loop's frame in both bodies, from the anchor or the relative pose.
+
+    A connect's anchor is in the first body, a weld's in the second; a relative pose is that of the anchor.
+    """
     T_first_second = inverse_pose(context.T_world_body[first]) @ context.T_world_body[second]
     if element.tag == "connect":
         T_1 = translation(element.vector("anchor", 3))
         return T_1, np.asarray(inverse_pose(T_first_second) @ T_1)
+    T_2 = translation(element.vector("anchor", 3, (0.0, 0.0, 0.0)))
     if element.get("relpose") is not None:
         values = element.vector("relpose", 7)
         if float(np.linalg.norm(values[3:])) > 1e-10:
-            return np.asarray(pose(rotations.from_wxyz(values[3:]), values[:3])), np.eye(4)
-    return np.asarray(T_first_second), np.eye(4)
+            return np.asarray(pose(rotations.from_wxyz(values[3:]), values[:3])), T_2
+    return np.asarray(T_first_second @ T_2), T_2
 
 
 def _read_joint_equality(element: Element, context: _Context) -> None:

@@ -45,19 +45,20 @@ def body_link(
         geoms: Its geoms with defaults filled in, and the pose in the body of the frame each is in.
         inertial: Its <inertial>, likewise, or None.
         scene: The settings.
-        moving: Whether the body can move at all; one that cannot needs no mass.
+        moving: Whether the body can move at all; one that cannot needs no mass, unless a total is shared out.
     """
     settings = scene.settings
-    if inertial is not None and settings.inertiafromgeom != "true":
-        pieces = [_inertial(*inertial, scene)]
-    elif settings.inertiafromgeom == "false" or not moving:
-        pieces = []
-    else:
+    weighed = moving or (settings.settotalmass > 0 and not settings.fusestatic)
+    pieces: list[Piece] = []
+    # An <inertial> counts where no geom does, even if geoms are to have their way.
+    if weighed and settings.inertiafromgeom != "false" and (inertial is None or settings.inertiafromgeom == "true"):
         pieces = [piece for geom, T in geoms if (piece := _geom(geom, T, scene, name)) is not None]
+    if inertial is not None and not pieces and (moving or not settings.fusestatic):
+        pieces = [_inertial(*inertial, scene)]
     mass, com, inertia = _combined(pieces)
     if not all(np.isfinite(x).all() for x in (mass, com, inertia)):
         element.fail("the mass or inertia of the body overflows; check the sizes of its geoms.")
-    if moving and (settings.boundmass > 0 or settings.boundinertia > 0 or settings.balanceinertia):
+    if weighed and (settings.boundmass > 0 or settings.boundinertia > 0 or settings.balanceinertia):
         mass, inertia = _bounded(mass, inertia, settings)
     return Link(name, mass, com, inertia)
 

@@ -8,7 +8,7 @@ Runs once a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,21 @@ from factorgraph_dyn.spatial import Floats, pose
 
 MAX_INCLUDES = 200
 MAIN = "main"
+ACTUATORS = (
+    "general",
+    "motor",
+    "position",
+    "velocity",
+    "intvelocity",
+    "damper",
+    "cylinder",
+    "muscle",
+    "adhesion",
+    "dcmotor",
+    "pid",
+    "orientation",
+    "plugin",
+)
 ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
 
 
@@ -36,6 +51,8 @@ class Settings:
     boundinertia: float = 0.0
     balanceinertia: bool = False
     settotalmass: float = -1.0
+    fusestatic: bool = False
+    equalities: bool = True
     gravity: Floats = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
 
 
@@ -105,24 +122,24 @@ def read_scene(document: Document, folder: Path | None) -> Scene:
         ModelError: An include that leaves the folder or repeats, or settings that make no sense.
     """
     notes = list(document.notes)
-    seen = [Path(document.root.file)]
-    root = _expanded(document.root, folder, Path(document.root.file).parent, seen, notes)
+    main = Path(document.root.file)
+    root = _expanded(document.root, folder, main.parent, [main], notes)
     scene = Scene(root, Settings(), {MAIN: {}}, notes)
     for compiler in root.all("compiler"):
         _read_compiler(compiler, scene.settings, notes)
-    for option in root.all("option"):
-        _read_option(option, scene.settings, notes)
+    _read_options(root.all("option"), scene.settings, notes)
     for default in root.all("default"):
         _read_default(default, scene.defaults, None)
     return scene
 
 
-def find_included(element: Element, name: str, here: Path, folder: Path | None) -> Path:
-    """The path of an included file, which must be inside the folder."""
+def find_included(element: Element, name: str, places: Sequence[Path], folder: Path | None) -> Path:
+    """The path of an included file: in the first of the places that has it, and inside the folder."""
     if folder is None:
         element.fail(f"the text includes the file {name!r}; only files that are loaded can include others.")
     try:
-        path, inside = (here / name).resolve(), folder.resolve()
+        paths, inside = [(place / name).resolve() for place in places], folder.resolve()
+        path = next((path for path in paths if path.exists()), paths[0])
     except (OSError, ValueError, RuntimeError) as error:
         element.fail(f"the included file {name[:60]!r} cannot be found: {error}.")
     if not path.is_relative_to(inside):
@@ -136,7 +153,10 @@ def find_included(element: Element, name: str, here: Path, folder: Path | None) 
 def _expanded(
     element: Element, folder: Path | None, here: Path, seen: list[Path], notes: list[str], depth: int = 0
 ) -> Element:
-    """The element with every <include> replaced by what the included file holds."""
+    """The element with every <include> replaced by what the included file holds.
+
+    As in MuJoCo a file is sought beside the main one, and then beside the one that includes it.
+    """
     if depth > 400:
         element.fail("included files nest elements too deeply.")
     children: list[Element] = []
@@ -144,7 +164,7 @@ def _expanded(
         if child.tag != "include":
             children.append(_expanded(child, folder, here, seen, notes, depth + 1))
             continue
-        path = find_included(child, child.name("file"), here, folder)
+        path = find_included(child, child.name("file"), (here, Path(child.file).parent), folder)
         if path in [other.resolve() for other in seen]:
             child.fail(f"the file {child.get('file')!r} is included twice; a file can be included once.")
         if len(seen) >= MAX_INCLUDES:
@@ -177,25 +197,30 @@ def _read_compiler(element: Element, settings: Settings, notes: list[str]) -> No
     settings.boundmass = element.number("boundmass", settings.boundmass)
     settings.boundinertia = element.number("boundinertia", settings.boundinertia)
     settings.settotalmass = element.number("settotalmass", settings.settotalmass)
+    settings.fusestatic = _truth(element, "fusestatic", settings.fusestatic)
     if _truth(element, "alignfree", False):
         notes.append(element.note("alignfree is not used: a free body's frame stays as written."))
 
 
-def _read_option(element: Element, settings: Settings, notes: list[str]) -> None:
-    settings.gravity = element.vector("gravity", 3, settings.gravity)
-    flags = element.first("flag")
-    if flags is not None:
-        if flags.get("gravity") == "disable":
-            settings.gravity = np.zeros(3)
-        notes.extend(
-            flags.note(f"{key}='disable' is not used: springs and dampers act.")
-            for key in ("passive", "spring", "damper")
-            if flags.get(key) == "disable"
-        )
+def _read_options(options: list[Element], settings: Settings, notes: list[str]) -> None:
+    """What the options say; of several, the last that says something about a matter counts."""
+    said = {key: element for element in options for key in element.attributes}
+    flags = {key: flag for element in options for flag in element.all("flag") for key in flag.attributes}
+    disabled = {key for key, flag in flags.items() if flag.get(key) == "disable"}
+    if "gravity" in said:
+        settings.gravity = said["gravity"].vector("gravity", 3)
+    if "gravity" in disabled:
+        settings.gravity = np.zeros(3)
+    settings.equalities = disabled.isdisjoint({"equality", "constraint"})
     notes.extend(
-        element.note(f"the {key} of the medium is not used: there is no fluid.")
+        flags[key].note(f"{key}='disable' is not used: springs, dampers and friction act as written.")
+        for key in ("passive", "spring", "damper", "frictionloss", "constraint")
+        if key in disabled
+    )
+    notes.extend(
+        said[key].note(f"the {key} of the medium is not used: there is no fluid.")
         for key in ("density", "viscosity")
-        if element.number(key, 0.0) != 0
+        if key in said and said[key].number(key) != 0
     )
 
 
@@ -214,7 +239,9 @@ def _read_default(element: Element, defaults: dict[str, dict[str, dict[str, str]
         defaults[name] = attributes
     for child in element.children:
         if child.tag != "default":
-            attributes.setdefault(child.tag, {}).update(child.attributes)
+            # The defaults of all kinds of actuators are those of one and the same.
+            tag = "actuator" if child.tag in ACTUATORS else child.tag
+            attributes.setdefault(tag, {}).update(child.attributes)
     for child in element.all("default"):
         _read_default(child, defaults, name or MAIN)
 
@@ -234,3 +261,19 @@ def _truth(element: Element, attribute: str, default: bool) -> bool:
 def translation(p: Floats) -> Floats:
     """The pose that only moves, shape (4, 4)."""
     return np.asarray(pose(np.eye(3), p))
+
+
+def constant_coefficient(element: Element, attribute: str) -> float:
+    """A damping or stiffness, which may be written as a polynomial but must be constant."""
+    numbers = element.parse_numbers(element.get(attribute) or "0", f"the attribute {attribute!r}")
+    if not 0 < len(numbers) <= 4:
+        element.fail(f"{attribute} holds {len(numbers)} values; give one.")
+    if numbers[1:].any():
+        element.fail(f"{attribute} is a polynomial; only a constant one is supported.")
+    return float(numbers[0])
+
+
+def note_yield(element: Element, notes: list[str]) -> None:
+    """Note a spring of a joint or tendon that gives way for good."""
+    if element.get("springyield") is not None and element.number("springyield") != 0:
+        notes.append(element.note("springyield is not used: the spring does not give way."))

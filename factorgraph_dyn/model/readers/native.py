@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn.errors import ModelError
+from factorgraph_dyn.model.closure import CLOSED
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
 
@@ -45,6 +46,8 @@ def to_dict(mechanism: Mechanism) -> dict[str, Any]:
     }
     for key in PARTS:
         content[key] = [_part_to_dict(part) for part in getattr(mechanism, key)]
+    if mechanism.closure_tolerance != CLOSED:
+        content["closure_tolerance"] = mechanism.closure_tolerance
     content["notes"] = list(mechanism.notes)
     return content
 
@@ -97,7 +100,7 @@ def _from_dict(content: Any) -> Mechanism:
         raise ModelError(f'The file must be a JSON object with "format": "{FORMAT}".')
     if content.get("version") != VERSION or isinstance(content.get("version"), bool):
         raise ModelError(f"The file has version {content.get('version')!r}; this package reads version {VERSION}.")
-    _check_keys(content, {"format", "version", "name", "gravity", "notes", *PARTS}, "the file")
+    _check_keys(content, {"format", "version", "name", "gravity", "closure_tolerance", "notes", *PARTS}, "the file")
     parts: dict[str, Any] = {key: tuple(_parts(content.get(key, []), key, PARTS[key])) for key in PARTS}
     notes = content.get("notes", [])
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
@@ -108,7 +111,8 @@ def _from_dict(content: Any) -> Mechanism:
     gravity = _value("gravity", content.get("gravity", [0.0, 0.0, -9.81]), "the file")
     if np.shape(gravity) != (3,):
         raise ModelError("'gravity' must be a list of 3 numbers.", part='"gravity"')
-    return Mechanism(name, **parts, gravity=gravity, notes=tuple(notes))
+    tolerance = _value("closure_tolerance", content.get("closure_tolerance", CLOSED), "the file")
+    return Mechanism(name, **parts, gravity=gravity, notes=tuple(notes), closure_tolerance=tolerance)
 
 
 def _part_to_dict(part: Any) -> dict[str, Any]:

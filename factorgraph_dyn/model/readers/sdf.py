@@ -1,7 +1,8 @@
 """SDF becomes a mechanism whose base is the world; loops are allowed.
 
-A model that no joint ties to the world is fixed to it by its first link, or floats. Link frames move
-to their joints; each leaves a frame of its name where the file had it.
+A model that no joint ties to the world is fixed to it by its canonical link, or floats. All models of a
+<world> are read; where there are several, they float and their parts are called ``model::part``. Link
+frames move to their joints; each leaves a frame of its name where the file had it.
 
     revolute, continuous, prismatic, fixed      as they are
     ball, universal, revolute2                  spherical, universal with the file's two axes
@@ -11,7 +12,8 @@ to their joints; each leaves a frame of its name where the file had it.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -20,15 +22,17 @@ from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link
+from factorgraph_dyn.model.readers.limits import joint_limits
 from factorgraph_dyn.model.readers.sdf_scope import (
     MODEL,
     WORLD,
     Scope,
     child_text,
     read_pose,
-    read_scopes,
     read_version,
+    read_world,
 )
+from factorgraph_dyn.model.readers.sdf_unmodelled import note_unmodelled
 from factorgraph_dyn.model.readers.xml_tree import Document, Element
 from factorgraph_dyn.spatial import Floats, inverse_pose
 
@@ -42,7 +46,6 @@ KINDS = {
     "revolute2": "universal",
     "screw": "helical",
 }
-UNLIMITED = 1e16  # the format's word for no limit
 AXES = {"universal": 2, "spherical": 0, "fixed": 0}
 
 
@@ -58,90 +61,113 @@ def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = F
         ModelError: The file makes no mechanism; says file, line and element.
     """
     root, notes = document.root, list(document.notes)
-    world = root.first("world")
-    top = root if world is None else world
-    models = [child for child in top.children if child.tag in ("model", "include")]
+    worlds = root.all("world")
+    top = worlds[0] if worlds else root
+    notes.extend(world.note("only the first world is read.") for world in worlds[1:])
+    world = read_world(top, read_version(root), folder, notes)
+    models = list(world.nested.values())
     if not models:
         root.fail("there is no <model> in the file, neither in <sdf> nor in its first <world>.")
-    several = len(models) > 1
-    scopes = read_scopes(models, read_version(root), folder, notes, several=several)
-    links: list[Link] = [Link(WORLD)]
-    connections: list[Connection] = []
-    couplings: list[Coupling] = []
-    frames: list[Frame] = []
-    for scope in scopes:
-        first = len(connections)
-        _read_model(scope, links, connections, couplings, frames, notes)
-        if not scope.static and not _tied(connections[first:]):
-            connections.insert(first, _to_world(scope, floating_base or several))
+    note_unmodelled(world, notes)
+    draft = Draft(notes)
+    parts = [_read_model(scope, draft) for scope in models]
+    across = _read_joints(world, draft, [connection for part in parts for connection in part])
+    _tie(models, parts, across, floats=floating_base or len(models) > 1)
     gravity = top.first("gravity")
     down = np.array([0.0, 0.0, -9.81]) if gravity is None else gravity.parse_numbers(gravity.text, "gravity", (3,))
-    for link, times in Counter(link.name for link in links).items():
-        if times > 1:
-            root.fail(f"the link name {link!r} occurs twice.")
-    name = scopes[0].element.name() if not several else top.get("name") or WORLD
-    return assemble(name, links, connections, base=WORLD, couplings=couplings, frames=frames, gravity=down, notes=notes)
+    return assemble(
+        models[0].element.name() if len(models) == 1 else top.get("name") or WORLD,
+        draft.links,
+        [connection for part in (*parts, across) for connection in part],
+        base=WORLD,
+        couplings=draft.couplings,
+        frames=draft.frames,
+        gravity=down,
+        notes=notes,
+    )
 
 
-def _tied(connections: list[Connection]) -> bool:
-    return any(WORLD in (c.joint.parent, c.joint.child) for c in connections)
+def _tie(models: list[Scope], parts: list[list[Connection]], across: list[Connection], *, floats: bool) -> None:
+    """Join each model that nothing ties to the world to it, by a joint before its others."""
+    around: dict[str, list[str]] = {}
+    for connection in (c for part in (*parts, across) for c in part):
+        ends = connection.joint.parent, connection.joint.child
+        for here, there in (ends, ends[::-1]):
+            around.setdefault(here, []).append(there)
+    tied = _reached(WORLD, around, set())
+    for scope, part in zip(models, parts, strict=True):
+        if tied.isdisjoint(_links_inside(scope)):
+            part.insert(0, _to_world(scope, floats))
+            _reached(part[0].joint.child, around, tied)
+
+
+def _reached(start: str, around: dict[str, list[str]], reached: set[str]) -> set[str]:
+    """Add all bodies that joints connect to one."""
+    stack = [start]
+    while stack:
+        body = stack.pop()
+        if body not in reached:
+            reached.add(body)
+            stack.extend(around.get(body, ()))
+    return reached
+
+
+def _links_inside(scope: Scope) -> list[str]:
+    """The full names of the links of a model and of those in it."""
+    own = [scope.full_name(name) for name, element in scope.named.items() if element.tag == "link"]
+    return own + [name for inner in scope.nested.values() for name in _links_inside(inner)]
 
 
 def _to_world(scope: Scope, floats: bool) -> Connection:
-    """The joint from the world to a model's first link."""
+    """The joint from the world to a model's canonical link."""
     link = scope.canonical(scope.element)
     where = f"{scope.element.file}:{scope.element.line}: "
     if floats:
         name = scope.full_name("floating_base")
         return Connection(Joint(name, "floating", WORLD, link, actuated=False), where=where)
-    T = scope.T_world(link.removeprefix(scope.prefix), scope.element)
+    T = scope.T_world_link(link)
     return Connection(Joint(scope.full_name("fixed_base"), "fixed", WORLD, link, placement=T), where=where)
 
 
-def _read_model(
-    scope: Scope,
-    links: list[Link],
-    connections: list[Connection],
-    couplings: list[Coupling],
-    frames: list[Frame],
-    notes: list[str],
-) -> None:
+@dataclass
+class Draft:
+    """What has been read of the models so far."""
+
+    notes: list[str]
+    links: list[Link] = field(default_factory=lambda: [Link(WORLD)])
+    couplings: list[Coupling] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+
+
+def _read_model(scope: Scope, draft: Draft) -> list[Connection]:
+    """Read a model and those in it; its joints."""
+    connections: list[Connection] = []
     for name, element in scope.named.items():
         if element.tag == "link":
-            links.append(_link(element, scope.full_name(name), notes))
+            link = scope.full_name(name)
+            draft.links.append(_link(element, link, draft.notes))
             if scope.static:
-                joint = Joint(
-                    scope.full_name(f"{name}_static"),
-                    "fixed",
-                    WORLD,
-                    scope.full_name(name),
-                    placement=scope.T_world(name, element),
-                )
+                joint = Joint(f"{link}_static", "fixed", WORLD, link, placement=scope.T_world_of(element))
                 connections.append(Connection(joint, where=f"{element.file}:{element.line}: "))
         elif element.tag == "frame" and (host := scope.link_of(name, element)) != WORLD:
-            T_world_link = _T_world_link(scope, host, element)
-            T = inverse_pose(T_world_link) @ scope.T_world(name, element)
-            frames.append(Frame(scope.full_name(name), host, T))
+            T = inverse_pose(scope.T_world_link(host)) @ scope.T_world_of(element)
+            draft.frames.append(Frame(scope.full_name(name), host, T))
     for inner in scope.nested.values():
-        _read_model(inner, links, connections, couplings, frames, notes)
-    if scope.static:
-        return
-    for name, element in scope.named.items():
-        if element.tag == "joint" and element.get("type") != "gearbox":
-            connections.append(_joint(scope, name, element, notes))
-    for name, element in scope.named.items():
-        if element.tag == "joint":
-            couplings.extend(_mimics(scope, name, element))
-            if element.get("type") == "gearbox":
-                couplings.append(_gearbox(scope, name, element, connections))
+        connections += _read_model(inner, draft)
+    if not scope.static:
+        connections += _read_joints(scope, draft, connections)
+    return connections
 
 
-def _T_world_link(scope: Scope, full_name: str, asker: Element) -> Floats:
-    """The pose of a link given by its full name, shape (4, 4)."""
-    top = scope
-    while top.parent is not None:
-        top = top.parent
-    return top.T_world(full_name.removeprefix(top.prefix), asker)
+def _read_joints(scope: Scope, draft: Draft, inner: Sequence[Connection] = ()) -> list[Connection]:
+    """Read the joints of a model or the world, and what couples them; ``inner`` are those of nested models."""
+    gearboxes = {n: e for n, e in scope.joints.items() if e.get("type") == "gearbox"}
+    found = [_joint(scope, n, e, draft.notes) for n, e in scope.joints.items() if n not in gearboxes]
+    for name, element in scope.joints.items():
+        draft.couplings.extend(_mimics(scope, name, element))
+        if name in gearboxes:
+            draft.couplings.append(_gearbox(scope, name, element, [*inner, *found]))
+    return found
 
 
 def _link(element: Element, name: str, notes: list[str]) -> Link:
@@ -178,7 +204,7 @@ def _joint(scope: Scope, name: str, element: Element, notes: list[str]) -> Conne
     parent, child = (scope.link_of(child_text(element, role), element) for role in ("parent", "child"))
     if parent == child:
         element.fail(f"link {parent!r} is both parent and child.")
-    T_world_joint = scope.T_world(name, element)
+    T_world_joint = scope.T_world_of(element)
     axes = [element.first("axis"), element.first("axis2")][: AXES.get(kind, 1)]
     rows = [_axis(scope, axis, element, T_world_joint) for axis in axes]
     effects = {
@@ -196,7 +222,7 @@ def _joint(scope: Scope, name: str, element: Element, notes: list[str]) -> Conne
             kind,
             parent,
             child,
-            placement=inverse_pose(_T_world_link(scope, parent, element)) @ T_world_joint,
+            placement=inverse_pose(scope.T_world_link(parent)) @ T_world_joint,
             axis=np.array(rows) if kind == "universal" else (rows[0] if rows else (0.0, 0.0, 1.0)),
             pitch=_pitch(element) if kind == "helical" else 0.0,
             limits=_limits(axes[0], notes) if kind in ("revolute", "prismatic", "helical") else None,
@@ -204,7 +230,7 @@ def _joint(scope: Scope, name: str, element: Element, notes: list[str]) -> Conne
         )
     except ModelError as error:
         element.fail(str(error))
-    T_child_joint = inverse_pose(_T_world_link(scope, child, element)) @ T_world_joint
+    T_child_joint = inverse_pose(scope.T_world_link(child)) @ T_world_joint
     return Connection(joint, T_child_joint, where=f"{element.file}:{element.line}: ")
 
 
@@ -229,10 +255,7 @@ def _axis(scope: Scope, axis: Element | None, element: Element, T_world_joint: F
         expressed = MODEL
     if not expressed:
         return xyz
-    if expressed == MODEL:
-        R_world_given = scope.T_world_model()[:3, :3]
-    else:
-        R_world_given = scope.T_world(expressed, xyz_element)[:3, :3]
+    R_world_given = scope.T_world(expressed, xyz_element)[:3, :3]
     turned = T_world_joint[:3, :3].T @ R_world_given @ xyz
     nearest = np.round(turned)
     return np.where(np.abs(turned - nearest) < 1e-15, nearest, turned)
@@ -252,13 +275,9 @@ def _limits(axis: Element | None, notes: list[str]) -> tuple[float, float] | Non
     limit = None if axis is None else axis.first("limit")
     if limit is None or (limit.first("lower") is None and limit.first("upper") is None):
         return None
-    lower, upper = _number(limit, "lower", -UNLIMITED), _number(limit, "upper", UNLIMITED)
-    if lower > upper:
-        notes.append(limit.note(f"lower {lower:g} exceeds upper {upper:g}; the joint is not limited."))
-        return None
-    if lower <= -UNLIMITED and upper >= UNLIMITED:
-        return None
-    return (lower if lower > -UNLIMITED else -np.inf, upper if upper < UNLIMITED else np.inf)
+    lower = _number(limit, "lower", -np.inf, infinite=True)
+    upper = _number(limit, "upper", np.inf, infinite=True)
+    return joint_limits(limit, lower, upper, notes)
 
 
 def _dynamics(axis: Element, tag: str, notes: list[str]) -> float:
@@ -277,7 +296,7 @@ def _mimics(scope: Scope, name: str, element: Element) -> list[Coupling]:
         mimic = None if axis is None else axis.first("mimic")
         if mimic is None:
             continue
-        source_scope, source = scope.find(mimic.name("joint"), mimic)
+        source_scope, source = scope.find(mimic.name("joint"), mimic, joint=True)
         if AXES.get(KINDS.get(element.get("type") or "", ""), 1) != 1:
             mimic.fail("only joints of one freedom can mimic others.")
         # q = multiplier (q_source - reference) + offset
@@ -295,7 +314,7 @@ def _gearbox(scope: Scope, name: str, element: Element, connections: list[Connec
     """A gearbox as a coupling of the two joints that its bodies have with the reference body."""
     reference = scope.link_of(child_text(element, "gearbox_reference_body"), element)
     ratio = _number(element, "gearbox_ratio", 1.0)
-    T_world_gearbox = scope.T_world(name, element)
+    T_world_gearbox = scope.T_world_of(element)
     found = []
     for role, tag in (("parent", "axis"), ("child", "axis2")):
         body = scope.link_of(child_text(element, role), element)
@@ -304,14 +323,14 @@ def _gearbox(scope: Scope, name: str, element: Element, connections: list[Connec
             element.fail(f"no joint of one freedom joins {body!r} to the reference body {reference!r}.")
         axis = element.first(tag)
         along = T_world_gearbox[:3, :3] @ _axis(scope, axis, element, T_world_gearbox)
-        R_world_joint = (_T_world_link(scope, joint.parent, element) @ np.asarray(joint.placement))[:3, :3]
+        R_world_joint = (scope.T_world_link(joint.parent) @ np.asarray(joint.placement))[:3, :3]
         sign = np.sign(along @ R_world_joint @ joint.axes[0]) * (1.0 if joint.parent == reference else -1.0)
         found.append((joint.name, float(sign) or 1.0))
     (first, sign_1), (second, sign_2) = found
     return Coupling(scope.full_name(name), second, first, -ratio * sign_1 / sign_2)
 
 
-def _number(element: Element, tag: str, default: float) -> float:
-    """The number that a child element holds."""
+def _number(element: Element, tag: str, default: float, *, infinite: bool = False) -> float:
+    """The number that a child element holds, finite unless said otherwise."""
     child = element.first(tag)
-    return default if child is None else child.parse_number(child.text, "the text")
+    return default if child is None else child.parse_number(child.text, "the text", infinite=infinite)

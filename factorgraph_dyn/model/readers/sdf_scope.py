@@ -3,7 +3,8 @@
     T_model_x = T_model_(relative_to x)  <pose of x>
 
 ``relative_to`` is by default the model for links, frames and nested models, the child link for joints,
-and what a frame is attached to for frames. Names reach into nested models with ``::``. Runs once a file.
+and what a frame is attached to for frames. Names reach into nested models with ``::``. The world is the
+scope around all models. Runs once a file.
 """
 
 from __future__ import annotations
@@ -20,60 +21,90 @@ from factorgraph_dyn.spatial import Floats, inverse_pose, pose, rotation_of_quat
 
 MAX_CHAIN = 200  # frames that lean on one another
 MAX_NESTED = 50  # models within models, and files that include files
+MAX_INCLUDES = 200  # files included by one
 WORLD = "world"
 MODEL = "__model__"
+SCENERY = ("sun", "ground_plane")  # Gazebo's own static models, which files include and nobody ships
 
 
 @dataclass(eq=False)
 class Scope:
-    """A model: its named elements, its nested models, and where it is."""
+    """A model, or the world: its named elements, its models, and where it is."""
 
     element: Element
     prefix: str
-    parent: Scope | None
+    parent: Scope | None  # None for the world
     version: float
+    homes: dict[str, tuple[Scope, str]]  # the scope of every link of the file, and its name there, by full name
     named: dict[str, Element] = field(default_factory=dict)
+    joints: dict[str, Element] = field(default_factory=dict)
     nested: dict[str, Scope] = field(default_factory=dict)
     static: bool = False
     known: dict[str, Floats] = field(default_factory=dict)  # poses found: T_model_x, and T_world_model
+    asked: bool = False  # for its own pose, which must not lean on itself
 
     def full_name(self, name: str) -> str:
-        """A name as seen from outside all models."""
+        """A name as seen from outside all models; a link called world is told from the world by its model."""
+        if name == WORLD and not self.prefix and self.has_link(WORLD):
+            return f"{self.element.name()}::{name}"
         return self.prefix + name
 
-    def find(self, name: str, asker: Element) -> tuple[Scope, str]:
-        """The scope that holds a name, and the name in it."""
+    def has_link(self, name: str) -> bool:
+        """Whether the model itself has a link of that name."""
+        return name in self.named and self.named[name].tag == "link"
+
+    def is_world(self, name: str) -> bool:
+        """Whether a name means the world: unless the model has a link called so."""
+        return name == WORLD and WORLD not in self.named
+
+    def inner(self, model: str, name: str, asker: Element) -> Scope:
+        """The nested model that a name with ``::`` starts with."""
+        if model not in self.nested:
+            asker.fail(f"{name!r} is in no nested model. Models: {', '.join(self.nested) or 'none'}.")
+        return self.nested[model]
+
+    def find(self, name: str, asker: Element, *, joint: bool = False) -> tuple[Scope, str]:
+        """The scope that holds a name, or a joint's, and the name in it."""
         scope = self
         *models, last = name.split("::")
         for model in models:
-            if model not in scope.nested:
-                asker.fail(f"{name!r} is in no nested model. Models: {', '.join(scope.nested) or 'none'}.")
-            scope = scope.nested[model]
-        if last not in scope.named:
-            asker.fail(f"{name!r} is not in the model. Names: {', '.join(list(scope.named)[:40])}.")
+            scope = scope.inner(model, name, asker)
+        names = scope.joints if joint else scope.named
+        if last not in names:
+            asker.fail(f"{name!r} is not in the model. Names: {', '.join(list(names)[:40])}.")
         return scope, last
 
     def T_world_model(self) -> Floats:
         """The pose of the model in the world, shape (4, 4)."""
+        if self.parent is None:
+            return np.eye(4)
         if MODEL not in self.known:
-            if self.parent is None:
-                T = read_pose(self.element.first("pose"))
-            else:
-                T = self.parent.T_world_model() @ self.parent.T_model(self.element.name(), self.element)
-            self.known[MODEL] = T
+            if self.asked:
+                self.element.fail("the model's pose leans on itself.")
+            self.asked = True
+            self.known[MODEL] = self.parent.T_world_of(self.element)
         return self.known[MODEL]
 
     def T_world(self, name: str, asker: Element) -> Floats:
         """The pose of a named link, joint, frame or model in the world, shape (4, 4)."""
-        if name == WORLD:
+        return np.eye(4) if self.is_world(name) else self.T_world_model() @ self.T_model(name, asker)
+
+    def T_world_of(self, element: Element) -> Floats:
+        """The pose of one of the model's own elements in the world, shape (4, 4)."""
+        return self.T_world_model() @ self._T_model_of(element, 0)
+
+    def T_world_link(self, full_name: str) -> Floats:
+        """The pose of a link of any model, given by its full name, in the world, shape (4, 4)."""
+        if full_name == WORLD:
             return np.eye(4)
-        return self.T_world_model() @ self.T_model(name, asker)
+        scope, name = self.homes[full_name]
+        return scope.T_world(name, scope.named[name])
 
     def T_model(self, name: str, asker: Element, chain: int = 0) -> Floats:
         """The pose of a named thing in this model's frame, shape (4, 4)."""
         if name in ("", MODEL):
             return np.eye(4)
-        if name == WORLD:
+        if self.is_world(name):
             return np.asarray(inverse_pose(self.T_world_model()))
         if name in self.known:
             return self.known[name]
@@ -81,124 +112,193 @@ class Scope:
             asker.fail(f"the pose of {name[:60]!r} leans on itself, or on more than {MAX_CHAIN} frames.")
         if "::" in name:
             first, rest = name.split("::", 1)
-            if first not in self.nested:
-                asker.fail(f"{name!r} is in no nested model. Models: {', '.join(self.nested) or 'none'}.")
-            inner = self.nested[first].T_model(rest, asker, chain + 1)
-            T = self.T_model(first, asker, chain + 1) @ inner
+            T_inner = self.inner(first, name, asker).T_model(rest, asker, chain + 1)
+            T = self.T_model(first, asker, chain + 1) @ T_inner
         else:
             scope, last = self.find(name, asker)
-            element = scope.named[last]
-            own = element.first("pose")
-            T = self.T_model(_relative_to(element, own), element, chain + 1) @ read_pose(own)
+            T = self._T_model_of(scope.named[last], chain)
         self.known[name] = T
         return T
 
+    def _T_model_of(self, element: Element, chain: int) -> Floats:
+        """The pose of one of the model's own elements in its frame, shape (4, 4)."""
+        own = element.first("pose")
+        T = self.T_model(_relative_to(element, own), element, chain + 1) @ read_pose(own)
+        placed = element.get("placement_frame") if element.tag == "model" else None
+        if placed:  # the pose is that of a frame in the model
+            T = T @ inverse_pose(self.nested[element.name()].T_model(placed, element, chain + 1))
+        return np.asarray(T)
+
     def link_of(self, name: str, asker: Element, chain: int = 0) -> str:
-        """The full name of the link that a link or frame is part of."""
-        if name == WORLD:
+        """The full name of the link that a link, frame, joint or model is part of."""
+        if self.is_world(name):
             return WORLD
         if chain > MAX_CHAIN:
             asker.fail(f"frame {name[:60]!r} is attached to itself.")
+        if name == MODEL:
+            return self.canonical(asker, chain + 1)
+        if "::" in name:
+            first, rest = name.split("::", 1)
+            return self.inner(first, name, asker).link_of(rest, asker, chain + 1)
         scope, last = self.find(name, asker)
         element = scope.named[last]
         if element.tag == "link":
-            return scope.full_name(last)
+            return self.full_name(last)
         if element.tag == "frame":
-            attached = element.get("attached_to") or ""
-            if attached in ("", MODEL):
-                return scope.canonical(element)
-            return scope.link_of(attached, element, chain + 1)
+            return self.link_of(element.get("attached_to") or MODEL, element, chain + 1)
         if element.tag == "joint":
-            return scope.link_of(child_text(element, "child"), element, chain + 1)
-        return scope.nested[last].canonical(element)
+            return self.link_of(child_text(element, "child"), element, chain + 1)
+        return self.nested[last].canonical(element, chain + 1)
 
-    def canonical(self, asker: Element) -> str:
-        """The full name of the model's first link."""
+    def canonical(self, asker: Element, chain: int = 0) -> str:
+        """The full name of the link the model's frame is part of: the one it names, else its first."""
+        if self.parent is None:
+            return WORLD
+        if given := self.element.get("canonical_link"):
+            return self.link_of(given, self.element, chain + 1)
         for name, element in self.named.items():
             if element.tag == "link":
                 return self.full_name(name)
         if self.nested:
-            return next(iter(self.nested.values())).canonical(asker)
+            return next(iter(self.nested.values())).canonical(asker, chain + 1)
         return asker.fail(f"model {self.prefix!r} has no link.")
 
 
-def read_scopes(
-    models: list[Element], version: float, folder: Path | None, notes: list[str], *, several: bool
-) -> list[Scope]:
-    """The scopes of the models of a file, includes read.
+@dataclass
+class _Files:
+    """Where a file's includes are sought, and what has been found."""
+
+    main: Path
+    folder: Path | None
+    notes: list[str]
+    homes: dict[str, tuple[Scope, str]] = field(default_factory=dict)
+    included: int = 0
+
+    def places(self, element: Element) -> list[Path]:
+        """Where an include is sought: beside the main file, beside its own, and in the folders above the main one.
+
+        Models lie beside one another in a folder of models; it is looked for no higher than includes may go.
+        A text, which lies nowhere, is taken to lie there.
+        """
+        here = self.main.parent.resolve()
+        inside = (self.folder or here).resolve()
+        above = [folder for folder in here.parents if folder.is_relative_to(inside)]
+        return [here, Path(element.file).parent, *above, inside]
+
+
+def read_world(top: Element, version: float, folder: Path | None, notes: list[str]) -> Scope:
+    """The scope of the world, with the models of a file in it, includes read.
+
+    Names are told apart by their models' where there are several.
 
     Args:
-        models: <model> and <include> elements of the file's top level.
+        top: The <world>, or the root where there is none.
         version: The file's version of SDF.
         folder: The folder that included files must be in, or None to allow no includes.
         notes: Warnings are added here.
-        several: Whether names must tell the models apart.
     """
-    scopes = []
-    for element in models:
-        model, its_version = element, version
-        if element.tag == "include":
-            model, its_version = _included(element, version, folder, notes)
-        prefix = f"{model.name()}::" if several else ""
-        scopes.append(_scope(model, prefix, None, its_version, folder, notes, 0))
-    return scopes
-
-
-def _scope(
-    model: Element,
-    prefix: str,
-    parent: Scope | None,
-    version: float,
-    folder: Path | None,
-    notes: list[str],
-    depth: int,
-) -> Scope:
-    if depth > MAX_NESTED:
-        model.fail(f"models are nested deeper than {MAX_NESTED}.")
-    static = model.first("static")
-    scope = Scope(model, prefix, parent, version)
-    scope.static = (static is not None and static.text.strip() in ("1", "true")) or (
-        parent is not None and parent.static
-    )
-    if model.get("placement_frame"):
-        model.fail("placement_frame is not read; give the model's pose directly.")
-    for child in model.children:
-        inner, inner_version = child, version
-        if child.tag == "include":
-            if child.get("merge") in ("1", "true"):
-                child.fail("merge='true' is not read; include the model without it.")
-            inner, inner_version = _included(child, version, folder, notes)
-        if inner.tag not in ("link", "joint", "frame", "model"):
-            continue
-        name = inner.name()
-        if name in scope.named:
-            inner.fail(f"the name {name!r} is used twice in the model, first in line {scope.named[name].line}.")
-        scope.named[name] = inner
-        if inner.tag == "model":
-            scope.nested[name] = _scope(inner, f"{prefix}{name}::", scope, inner_version, folder, notes, depth + 1)
+    files = _Files(Path(top.file), folder, notes)
+    scope = Scope(top, "", None, version, files.homes)
+    members = _members(scope, files)
+    several = sum(member.tag == "model" for member, _ in members) > 1
+    for member, its_version in members:
+        _enter(scope, member, files)
+        if member.tag == "model":
+            prefix = f"{member.name()}::" if several else ""
+            scope.nested[member.name()] = _model(member, prefix, scope, its_version, files, 0)
     return scope
 
 
-def _included(element: Element, version: float, folder: Path | None, notes: list[str]) -> tuple[Element, float]:
-    """The model that an <include> stands for, with the name and pose the include gives it."""
+def _model(model: Element, prefix: str, parent: Scope, version: float, files: _Files, depth: int) -> Scope:
+    """The scope of a model and of those in it."""
+    if depth > MAX_NESTED:
+        model.fail(f"models are nested deeper than {MAX_NESTED}.")
+    static = model.first("static")
+    scope = Scope(model, prefix, parent, version, files.homes)
+    scope.static = parent.static or (static is not None and static.text.strip() in ("1", "true"))
+    for member, its_version in _members(scope, files):
+        name = member.name()
+        _enter(scope, member, files)
+        if member.tag == "model":
+            scope.nested[name] = _model(member, f"{prefix}{name}::", scope, its_version, files, depth + 1)
+    for name, member in scope.named.items():
+        if member.tag == "link":
+            if name == WORLD:
+                files.notes.append(member.note(f"the link is not the world; it is called {scope.full_name(name)!r}."))
+            if scope.full_name(name) in files.homes:
+                member.fail(f"the link name {scope.full_name(name)!r} occurs twice.")
+            files.homes[scope.full_name(name)] = scope, name
+    return scope
+
+
+def _members(scope: Scope, files: _Files) -> list[tuple[Element, float]]:
+    """The links, joints, frames and models of a scope with the version each is written in, includes read."""
+    found: list[tuple[Element, float]] = []
+    for child in scope.element.children:
+        if child.tag == "include" and not _is_scenery(child, scope, files):
+            found += _included(child, files)
+        elif child.tag in ("link", "joint", "frame", "model"):
+            found.append((child, scope.version))
+    return found
+
+
+def _enter(scope: Scope, member: Element, files: _Files) -> None:
+    """Enter a name; one that a joint shares means the other, as it did before version 1.7 forbade it."""
+    name = member.name()
+    same = scope.joints.get(name) if member.tag == "joint" else scope.named.get(name)
+    if same is not None and (same.tag == "joint") == (member.tag == "joint"):
+        member.fail(f"the name {name!r} is used twice in the {scope.element.tag}, first in line {same.line}.")
+    if (other := scope.named.get(name)) is not None:
+        noun = member.tag if other.tag == "joint" else other.tag
+        files.notes.append(member.note(f"a joint and a {noun} share the name; as a frame it means the {noun}."))
+    if member.tag == "joint":
+        scope.joints[name] = member
+        scope.named.setdefault(name, member)
+    else:
+        scope.named.pop(name, None)  # so that links stay in their order
+        scope.named[name] = member
+
+
+def _is_scenery(element: Element, scope: Scope, files: _Files) -> bool:
+    """Whether an include of the world is one of Gazebo's own that is not there; noted."""
+    name = child_text(element, "uri").removeprefix("model://")
+    if scope.parent is not None or name not in SCENERY:
+        return False
+    if files.folder is not None and any((place / name).exists() for place in files.places(element)):
+        return False
+    files.notes.append(element.note(f"Gazebo's own model {name!r} is not there; it does not move and is left out."))
+    return True
+
+
+def _included(element: Element, files: _Files) -> list[tuple[Element, float]]:
+    """The model that an <include> stands for, with the name and pose the include gives it; none for lights."""
+    if element.get("merge") in ("1", "true"):
+        element.fail("merge='true' is not read; include the model without it.")
+    files.included += 1
+    if files.included > MAX_INCLUDES:
+        element.fail(f"more than {MAX_INCLUDES} files are included.")
     uri = child_text(element, "uri")
     name = uri.removeprefix("model://").removeprefix("file://")
-    path = find_included(element, name, folder or Path(), folder)
+    path = find_included(element, name, files.places(element), files.folder)
     if path.is_dir():
         path = path / "model.sdf"
     if str(path.resolve()) == str(Path(element.file).resolve()):
         element.fail("the file includes itself.")
     document = read_included(element, path)
-    notes.extend(document.notes)
+    files.notes.extend(document.notes)
     model = document.root.first("model") if document.root.tag == "sdf" else None
     if model is None:
+        if document.root.first("light") is not None:
+            return []
         element.fail(f"the included file {uri!r} holds no <model> in <sdf>.")
     if (rename := element.first("name")) is not None and rename.text.strip():
         model.attributes["name"] = rename.text.strip()
+    if (placed := element.first("placement_frame")) is not None:
+        model.attributes["placement_frame"] = placed.text.strip()
     for tag in ("pose", "static"):
         if (own := element.first(tag)) is not None:
             model.children = [own, *(child for child in model.children if child.tag != tag)]
-    return model, read_version(document.root)
+    return [(model, read_version(document.root))]
 
 
 def read_version(root: Element) -> float:

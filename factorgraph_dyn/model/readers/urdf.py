@@ -6,10 +6,13 @@
     mimic         q = multiplier q_source + offset, as a ``Coupling``
 
     loop          <loop type> with <predecessor link>, <successor link>, an <origin> in each, and <axis>
+    coupling      <coupling> with <predecessor link>, <successor link> and <ratio>, as a ``Coupling``:
+                  q_successor = ratio q_predecessor of the joints that move them, as a rotor is geared
 
 Meshes, materials and ``package://`` paths are not looked at. Joints that close loops (a link with
-two parents) become ``Loop``s, and so do <loop> elements, an extension that several dynamics libraries
-share. What is odd but usable, or not read, is noted with file and line.
+two parents) become ``Loop``s, and so do <loop> elements; these, <coupling> and the attribute
+``independent`` (a joint that is not has no motor) are the extensions of generalized_rbda. What is odd
+but usable, or not read, is noted with file and line.
 """
 
 from __future__ import annotations
@@ -20,7 +23,10 @@ from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Joint, Link
+from factorgraph_dyn.model.readers.limits import joint_limits
 from factorgraph_dyn.model.readers.rotations import from_rpy
+from factorgraph_dyn.model.readers.urdf_transmissions import reflected_inertias
+from factorgraph_dyn.model.readers.urdf_unmodelled import note_unmodelled
 from factorgraph_dyn.model.readers.xml_tree import Document, Element
 from factorgraph_dyn.spatial import Floats, pose
 
@@ -36,10 +42,6 @@ KINDS = {
     "universal": "universal",
 }
 XACRO_ONLY = ("xacro:include", "xacro:macro", "xacro:property", "xacro:arg", "xacro:if", "xacro:unless")
-ROTOR_TAGS = ("drake:rotor_inertia", "rotor_inertia", "rotorInertia", "motorInertia")
-# Elements of the robot that the dynamics do not need; any other is noted.
-NOT_NEEDED = ("material", "transmission", "gazebo", "sensor", "mujoco", "ros2_control", "drake:collision_filter_group")
-RATIO_TAGS = ("drake:gear_ratio", "gear_ratio", "mechanicalReduction")
 
 
 def read_urdf(document: Document) -> Mechanism:
@@ -50,15 +52,17 @@ def read_urdf(document: Document) -> Mechanism:
     """
     root, notes = document.root, list(document.notes)
     _refuse_xacro(root, notes)
-    _note_unread(root, notes)
+    note_unmodelled(root, notes)
     links = _unique(root.all("link"), "link")
     joints = _unique(root.all("joint"), "joint")
     if not links:
         root.fail("the robot has no <link>: there is nothing to load. Expand its xacro file again.")
     bodies = [_link(element, notes) for element in links.values()]
-    armatures = _armatures(root, notes)
+    armatures = reflected_inertias(root, notes)
     connections = [_connection(e, links, armatures.get(n, 0.0), notes) for n, e in joints.items()]
     couplings = [c for e in joints.values() if (c := _mimic(e, joints, notes))]
+    gears = _unique(root.all("coupling"), "coupling").values()
+    couplings += [c for e in gears if (c := _gear(e, links, connections, notes))]
     base = _base(root, links, connections)
     _note_massless(bodies, connections, links, notes)
     connections += [_loop(e, links, notes) for e in _unique(root.all("loop"), "loop").values()]
@@ -84,15 +88,6 @@ def _refuse_xacro(root: Element, notes: list[str]) -> None:
             child.fail("this is a xacro file; expand it first: xacro robot.urdf.xacro > robot.urdf")
         if child.tag.startswith("xacro:"):
             notes.append(child.note("a xacro element is left unexpanded; it is not read."))
-
-
-def _note_unread(root: Element, notes: list[str]) -> None:
-    """Note each sort of element that is not read: it may say something about the dynamics."""
-    known = ("link", "joint", "loop", *NOT_NEEDED)
-    odd = {child.tag: child for child in reversed(root.children) if child.tag not in known}
-    notes.extend(
-        child.note(f"elements <{tag}> are not read.") for tag, child in odd.items() if not tag.startswith("xacro:")
-    )
 
 
 def _unique(elements: list[Element], noun: str) -> dict[str, Element]:
@@ -152,7 +147,7 @@ def _connection(element: Element, links: dict[str, Element], armature: float, no
         damping=damping,
         friction=friction,
         limits=_limits(element, kind, notes),
-        actuated=kind != "floating",
+        actuated=kind != "floating" and (element.get("independent") or "").lower() != "false",
     )
     return Connection(joint, where=f"{element.file}:{element.line}: ")
 
@@ -224,18 +219,15 @@ def _limits(element: Element, kind: str, notes: list[str]) -> tuple[float, float
     notes.extend(
         limit.note(f"the {key} limit is negative: {limit.get(key)}.")
         for key in ("effort", "velocity")
-        if limit.get(key) is not None and limit.number(key) < 0
+        if limit.get(key) is not None and limit.number(key, infinite=True) < 0
     )
     if kind not in ("revolute", "prismatic"):
         return None
-    lower, upper = limit.number("lower", 0.0), limit.number("upper", 0.0)
+    lower, upper = (limit.number(key, 0.0, infinite=True) for key in ("lower", "upper"))
     if limit.get("lower") is None and limit.get("upper") is None:
         notes.append(limit.note("the limit has neither lower nor upper; the joint is not limited."))
         return None
-    if lower > upper:
-        notes.append(limit.note(f"lower {lower:g} exceeds upper {upper:g}; the joint is not limited."))
-        return None
-    return lower, upper
+    return joint_limits(limit, lower, upper, notes)
 
 
 def _mimic(element: Element, joints: dict[str, Element], notes: list[str]) -> Coupling | None:
@@ -257,35 +249,38 @@ def _mimic(element: Element, joints: dict[str, Element], notes: list[str]) -> Co
     )
 
 
-def _armatures(root: Element, notes: list[str]) -> dict[str, float]:
-    """Rotor inertia times the squared reduction, by joint, from the transmissions that give it."""
-    found: dict[str, float] = {}
-    for transmission in root.all("transmission"):
-        actuator = transmission.first("actuator")
-        joint = transmission.first("joint")
-        if actuator is None or joint is None or not joint.get("name"):
-            continue
-        places = (actuator, transmission, joint)
-        rotor = _first_value(places, ROTOR_TAGS)
-        if rotor is None:
-            continue
-        ratio = _first_value(places, RATIO_TAGS)
-        value = rotor if ratio is None else rotor * ratio * ratio
-        if value < 0 or not np.isfinite(value):
-            notes.append(transmission.note(f"the reflected inertia is {value:g}; it is not used."))
-            continue
-        found[joint.name()] = found.get(joint.name(), 0.0) + value
+def _gear(
+    element: Element, links: dict[str, Element], connections: list[Connection], notes: list[str]
+) -> Coupling | None:
+    """The coupling of a <coupling>: ratio times the joints to the predecessor is the joints to the successor.
+
+    Both sums start at the links' nearest common ancestor; couplings are between two joints, so that
+    longer sums are noted and left out.
+    """
+    into = {c.joint.child: c.joint for c in reversed(connections)}
+    source, follower = (_above(end, into) for end in _ends(element, links, ("predecessor", "successor")))
+    both = {joint.name for joint in source} & {joint.name for joint in follower}
+    ends = [[j for j in above if j.name not in both and j.nv] for above in (source, follower)]
+    ratio = element.require("ratio").number("value")
+    if any(len(joints) != 1 or joints[0].nv != 1 for joints in ends):
+        names = " and ".join(", ".join(repr(j.name) for j in joints) or "no joint" for joints in ends)
+        notes.append(
+            element.note(
+                f"the coupling is between {names}; only one joint of one freedom can be coupled to one. It is "
+                "not used: the joints move freely."
+            )
+        )
+        return None
+    return Coupling(element.name(), ends[1][0].name, ends[0][0].name, ratio)
+
+
+def _above(link: str, into: dict[str, Joint]) -> list[Joint]:
+    """The joints from a link to the base."""
+    found: list[Joint] = []
+    while link in into and len(found) < len(into):  # joints that form a cycle are refused later
+        found.append(into[link])
+        link = into[link].parent
     return found
-
-
-def _first_value(places: tuple[Element, ...], tags: tuple[str, ...]) -> float | None:
-    for place in places:
-        for child in place.children:
-            if child.tag in tags:
-                if child.get("value") is not None:
-                    return child.number("value")
-                return child.parse_number(child.text, "the text")
-    return None
 
 
 def _base(root: Element, links: dict[str, Element], connections: list[Connection]) -> str:

@@ -9,6 +9,7 @@ comments, and junk after the root element. Runs once a file, in linear time.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -81,30 +82,39 @@ class Element:
             self.fail(f"the attribute {attribute!r} is missing or empty; give a name.")
         return value
 
-    def number(self, attribute: str, default: float | None = None) -> float:
-        """An attribute as one finite number."""
+    def number(self, attribute: str, default: float | None = None, *, infinite: bool = False) -> float:
+        """An attribute as one number, finite unless said otherwise."""
         text = self.attributes.get(attribute)
         if text is None:
             if default is None:
                 self.fail(f"the attribute {attribute!r} is missing; give a number.")
             return default
-        return self.parse_number(text, f"the attribute {attribute!r}")
+        return self.parse_number(text, f"the attribute {attribute!r}", infinite=infinite)
 
-    def vector(self, attribute: str, size: int, default: Floats | tuple[float, ...] | None = None) -> Floats:
-        """An attribute as ``size`` finite numbers, shape (size,)."""
+    def vector(
+        self,
+        attribute: str,
+        size: int,
+        default: Floats | tuple[float, ...] | None = None,
+        *,
+        infinite: bool = False,
+    ) -> Floats:
+        """An attribute as ``size`` numbers, finite unless said otherwise, shape (size,)."""
         text = self.attributes.get(attribute)
         if text is None:
             if default is None:
                 self.fail(f"the attribute {attribute!r} is missing; give {size} numbers.")
             return np.array(default, dtype=np.float64)
-        return self.parse_numbers(text, f"the attribute {attribute!r}", (size,))
+        return self.parse_numbers(text, f"the attribute {attribute!r}", (size,), infinite=infinite)
 
-    def parse_number(self, text: str, what: str) -> float:
-        """Text as one finite number, or a ModelError."""
-        return float(self.parse_numbers(text, what, (1,))[0])
+    def parse_number(self, text: str, what: str, *, infinite: bool = False) -> float:
+        """Text as one number, finite unless said otherwise, or a ModelError."""
+        return float(self.parse_numbers(text, what, (1,), infinite=infinite)[0])
 
-    def parse_numbers(self, text: str, what: str, sizes: tuple[int, ...] | None = None) -> Floats:
-        """Text as finite numbers, as many as one of the sizes says, or a ModelError."""
+    def parse_numbers(
+        self, text: str, what: str, sizes: tuple[int, ...] | None = None, *, infinite: bool = False
+    ) -> Floats:
+        """Text as numbers, as many as one of the sizes says and finite unless said otherwise, or a ModelError."""
         words = text.split()
         if sizes is not None and len(words) not in sizes:
             allowed = " or ".join(map(str, sizes))
@@ -116,10 +126,21 @@ class Element:
             except ValueError:
                 hint = " Expand xacro expressions first." if "${" in text else ""
                 self.fail(f"{what} holds {shorten(word)!r}, which is not a number.{hint}")
-            if not math.isfinite(value):
+            if math.isnan(value) or (math.isinf(value) and not infinite):
                 self.fail(f"{what} holds {shorten(word)!r}; numbers must be finite.")
             values.append(value)
         return np.array(values)
+
+
+def noted_once(found: Iterable[tuple[Element, str]]) -> list[str]:
+    """A warning for each sort of message, at the first element it concerns, with how many more there are."""
+    elements: dict[str, list[Element]] = {}
+    for element, message in found:
+        elements.setdefault(message, []).append(element)
+    return [
+        first.note(message) + (f" The same holds for {len(others)} more." if others else "")
+        for message, (first, *others) in elements.items()
+    ]
 
 
 @dataclass(frozen=True)

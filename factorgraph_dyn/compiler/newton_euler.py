@@ -1,0 +1,396 @@
+"""Newton and Euler in plain floats, at many states at once: what kernels are proved against.
+
+Takes a mechanism as the user gave it and states; gives what joint accelerations ask for. Nothing here knows of
+tapes, regrouped inertias or other frames, and no equation is solved: accelerations go outward by the acceleration
+equations, wrenches inward by the balances of the links,
+
+    A_c = Ad_cp A_p + S_j a_j + ad(V_c) S_j v_j + dS_j v_j
+    F_j = G_c A_c - ad(V_c)^T G_c V_c - F_ext + sum over joints k out of c of Ad_k^T F_k
+    tau_j = S_j^T F_j + armature a_j + losses
+
+and loops and couplings say by how much their own acceleration equations are missed. Beside every value goes a size:
+the sum of the norms of the terms it is made of, which is what rounding is measured by (turns keep norms, so sizes grow
+with levers alone).
+
+Arrays have the axes (states, columns, entries); the columns are right-hand sides. The work runs once a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from factorgraph_dyn.model import Joint, Loop, Mechanism
+from factorgraph_dyn.model.kinematics import joint_motion
+from factorgraph_dyn.spatial import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Moving:
+    """A joint of the tree, or a loop, at many states; everything in the child's frame.
+
+    Attributes:
+        Ad: Carries twists from the parent to the child, shape (states, 6, 6).
+        S: Motion subspace, shape (states, 6, nv).
+        bias: Acceleration that the velocities make, shape (states, 6).
+        lever: Distance of the frames, shape (states,).
+    """
+
+    name: str
+    parent: str
+    child: str
+    Ad: Floats
+    S: Floats
+    bias: Floats
+    lever: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """What accelerations ask for; sizes have a part for moments and turns and one for forces and shifts.
+
+    Attributes:
+        tau, tau_size: Torques, shape (states, columns, nv), and the sizes of their terms.
+        A, A_size: Link accelerations by link, shapes (states, columns, 6) and (states, columns, 2).
+        F, F_size: Joint wrenches by joint.
+        missed, missed_size: By how much closure is missed, shape (states, columns, rows).
+    """
+
+    tau: Floats
+    tau_size: Floats
+    A: Mapping[str, Floats]
+    A_size: Mapping[str, Floats]
+    F: Mapping[str, Floats]
+    F_size: Mapping[str, Floats]
+    missed: Floats
+    missed_size: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """Wrenches on links from outside, in their frames, shapes (states, columns, 6) and (states, columns, 2)."""
+
+    wrench: dict[str, Any] = field(default_factory=dict)
+    size: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, link: str, wrench: Floats, size: Floats | None = None) -> None:
+        """Put one more wrench on a link; its size is its own unless it is said."""
+        self.wrench[link] = self.wrench.get(link, 0.0) + wrench
+        self.size[link] = self.size.get(link, 0.0) + (_norms(wrench) if size is None else size)
+
+
+class ManyStates:
+    """A mechanism at many states.
+
+    Attributes:
+        V, V_size: Twists of the links by name, shapes (states, 6) and (states, 2).
+        joints, loops: What moves, by name, from the base outward.
+        directions: What each loop constrains, shape (states, 6, rows), lengths in the given unit.
+        losses: Torques that springs, damping and friction take, shape (states, nv).
+    """
+
+    def __init__(self, mechanism: Mechanism, q: Floats, v: Floats, length: float) -> None:
+        self.mechanism, self.q, self.v = mechanism, q, v
+        self.unit = np.array([1.0, 1.0, 1.0, length, length, length])
+        self.states = len(q)
+        self.V: dict[str, Floats] = {mechanism.base: np.zeros((self.states, 6))}
+        self.V_size: dict[str, Floats] = {mechanism.base: np.zeros((self.states, 2))}
+        self.poses: dict[str, Floats] = {mechanism.base: np.broadcast_to(np.eye(4), (self.states, 4, 4))}
+        self.joints: dict[str, Moving] = {}
+        for joint in mechanism.topology.outward:
+            self._add(joint)
+        self.directions: dict[str, Floats] = {}
+        self.loops = {loop.name: self._closed(loop) for loop in mechanism.loops}
+        self.losses = self._losses()
+
+    def _add(self, joint: Joint) -> None:
+        mechanism = self.mechanism
+        v = self.v[:, mechanism.v_slices[joint.name]]
+        T, S = _motions(joint, self.q[:, mechanism.q_slices[joint.name]])
+        Ad = _inverse_adjoints(T)
+        u = (S @ v[..., None])[..., 0]
+        self.poses[joint.child] = self.poses[joint.parent] @ T
+        V = (Ad @ self.V[joint.parent][..., None])[..., 0] + u
+        lever = np.linalg.norm(T[:, :3, 3], axis=-1)
+        self.V[joint.child] = V
+        self.V_size[joint.child] = _carried(self.V_size[joint.parent], lever) + _norms(u)
+        bias = _brackets(V, u) + _subspace_rates(joint, S, v)
+        self.joints[joint.name] = Moving(joint.name, joint.parent, joint.child, Ad, S, bias, lever)
+
+    def _closed(self, loop: Loop) -> Moving:
+        """The loop joint in its successor's frame, moving as the links make it move."""
+        T_child_parent = _inverse_poses(self.poses[loop.successor]) @ self.poses[loop.predecessor]
+        frame = self.poses[loop.predecessor] @ loop.predecessor_placement
+        T_frame_child = _inverse_poses(frame) @ self.poses[loop.successor] @ loop.successor_placement
+        S_child = np.array([loop.type.subspace(loop.axes, loop.pitch, T) for T in T_frame_child])
+        Ad_link_child = _adjoints(np.asarray(loop.successor_placement)[None])[0]
+        S, Ad = Ad_link_child @ S_child, _adjoints(T_child_parent)
+        slip = self.V[loop.successor] - (Ad @ self.V[loop.predecessor][..., None])[..., 0]
+        v = (np.linalg.pinv(S / self.unit[:, None]) @ (slip / self.unit)[..., None])[..., 0]
+        u = (S @ v[..., None])[..., 0]
+        bias = _brackets(self.V[loop.successor], u) + _subspace_rates(loop, S_child, v) @ Ad_link_child.T
+        lever = np.linalg.norm(T_child_parent[:, :3, 3], axis=-1)
+        left, _, _ = np.linalg.svd(S / self.unit[:, None])
+        self.directions[loop.name] = left[:, :, loop.nv :] / self.unit[:, None]
+        return Moving(loop.name, loop.predecessor, loop.successor, Ad, S, bias, lever)
+
+    def _losses(self) -> Floats:
+        mechanism = self.mechanism
+        losses = np.zeros((self.states, mechanism.nv))
+        for joint in mechanism.movable_joints:
+            part = mechanism.v_slices[joint.name]
+            v = self.v[:, part]
+            losses[:, part] = joint.damping * v + joint.friction * np.sign(v)
+            if joint.nq == joint.nv:
+                losses[:, part] += joint.stiffness * (self.q[:, mechanism.q_slices[joint.name]] - joint.rest)
+        return losses
+
+    def response(self, a: Floats, *, still: bool = False, loads: Loads | None = None) -> Response:
+        """What joint accelerations ask for, shape (states, columns, nv).
+
+        Args:
+            a: The accelerations.
+            still: Whether gravity, velocities and losses are left out, so that the answer is linear in a.
+            loads: Wrenches from outside.
+        """
+        loads = Loads() if loads is None else loads
+        A, A_size = self._outward(a, still)
+        F, F_size = self._inward(A, A_size, still, loads)
+        mechanism = self.mechanism
+        tau, tau_size = np.zeros(a.shape), np.zeros(a.shape)
+        for joint in mechanism.movable_joints:
+            here, part = self.joints[joint.name], mechanism.v_slices[joint.name]
+            own = joint.armature * a[..., part]
+            tau[..., part] = F[joint.name] @ here.S + own
+            tau_size[..., part] = F_size[joint.name] @ _column_norms(here.S) + np.abs(own)
+        if not still:
+            tau += self.losses[:, None]
+            tau_size += np.abs(self.losses)[:, None]
+        missed, missed_size = self._missed(a, A, still), self._missed_size(a, A_size, still)
+        return Response(tau, tau_size, A, A_size, F, F_size, missed, missed_size)
+
+    def mass_matrix(self) -> Floats:
+        """The responses of the tree's torques to unit accelerations, shape (states, nv, nv).
+
+        Every joint moves all that it carries as one body: M_kj = S_k^T F_j, F_j = G_carried S_j, carried to the base.
+        """
+        mechanism = self.mechanism
+        M = np.zeros((self.states, mechanism.nv, mechanism.nv))
+        G: dict[str, Floats] = {link.name: link.spatial_inertia for link in mechanism.links}
+        wrenches: dict[str, list[Floats]] = {link.name: [] for link in mechanism.links}
+        places: dict[str, list[int]] = {link.name: [] for link in mechanism.links}
+        for joint in reversed(self.joints.values()):
+            own = mechanism.v_slices[joint.name]
+            F = np.concatenate([*wrenches[joint.child], G[joint.child] @ joint.S], axis=-1)
+            reached = [*places[joint.child], *range(own.start, own.stop)]
+            felt = _transposed(joint.S) @ F
+            M[:, own, reached] = felt
+            M[:, reached, own] = _transposed(felt)
+            Ad_back = _transposed(joint.Ad)
+            G[joint.parent] = G[joint.parent] + Ad_back @ G[joint.child] @ joint.Ad
+            wrenches[joint.parent].append(Ad_back @ F)
+            places[joint.parent] += reached
+        armature = [joint.armature for joint in mechanism.joints]
+        return M + np.diag(np.concatenate([np.zeros(0), *armature]))
+
+    def closure_jacobian(self) -> Floats:
+        """The responses of what closure misses to unit accelerations, shape (states, rows, nv)."""
+        nv = self.mechanism.nv
+        if not self.mechanism.is_closed_kind:
+            return np.zeros((self.states, 0, nv))
+        units = np.broadcast_to(np.eye(nv), (self.states, nv, nv))
+        return _transposed(self._missed(units, self._outward(units, still=True)[0], still=True))
+
+    def _outward(self, a: Floats, still: bool) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        mechanism = self.mechanism
+        start = np.zeros((*a.shape[:2], 6))
+        if not still:
+            start[..., 3:] = -np.asarray(mechanism.gravity)
+        A, A_size = {mechanism.base: start}, {mechanism.base: _norms(start)}
+        for joint in self.joints.values():
+            own = a[..., mechanism.v_slices[joint.name]] @ _transposed(joint.S)
+            A[joint.child] = A[joint.parent] @ _transposed(joint.Ad) + own
+            A_size[joint.child] = _carried(A_size[joint.parent], joint.lever[:, None]) + _norms(own)
+            if not still:
+                A[joint.child] += joint.bias[:, None]
+                A_size[joint.child] += _norms(joint.bias)[:, None]
+        return A, A_size
+
+    def _inward(
+        self, A: dict[str, Floats], A_size: dict[str, Floats], still: bool, loads: Loads
+    ) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        balance = {link: -wrench for link, wrench in loads.wrench.items()}
+        balance_size = dict(loads.size)
+        F: dict[str, Floats] = {}
+        F_size: dict[str, Floats] = {}
+        for joint in reversed(self.joints.values()):
+            G = self.mechanism.link_by_name[joint.child].spatial_inertia
+            g = _block_norms(G)
+            own, own_size = A[joint.child] @ G, A_size[joint.child] @ g
+            if not still:
+                V, V_size = self.V[joint.child], self.V_size[joint.child]
+                own -= _dual_brackets(V, V @ G)[:, None]
+                own_size = own_size + _dual_sizes(V_size, V_size @ g)[:, None]
+            F[joint.name] = own + balance.get(joint.child, 0.0)
+            F_size[joint.name] = own_size + balance_size.get(joint.child, 0.0)
+            balance[joint.parent] = balance.get(joint.parent, 0.0) + F[joint.name] @ joint.Ad
+            carried = _carried(F_size[joint.name][..., ::-1], joint.lever[:, None])[..., ::-1]
+            balance_size[joint.parent] = balance_size.get(joint.parent, 0.0) + carried
+        return F, F_size
+
+    def _missed(self, a: Floats, A: dict[str, Floats], still: bool) -> Floats:
+        """By how much the acceleration equations of loops and couplings are missed, in their directions."""
+        missed = [np.zeros((*a.shape[:2], 0))]
+        for loop in self.loops.values():
+            slip = A[loop.child] - A[loop.parent] @ _transposed(loop.Ad)
+            slip = slip if still else slip - loop.bias[:, None]
+            missed.append(slip @ self.directions[loop.name])
+        missed += [here - source for here, source in self._coupled(a)]
+        return np.concatenate(missed, axis=-1)
+
+    def _missed_size(self, a: Floats, A_size: dict[str, Floats], still: bool) -> Floats:
+        """The sizes of the terms of `_missed`."""
+        sizes = [np.zeros((*a.shape[:2], 0))]
+        for loop in self.loops.values():
+            size = A_size[loop.child] + _carried(A_size[loop.parent], loop.lever[:, None])
+            size = size if still else size + _norms(loop.bias)[:, None]
+            sizes.append(size @ _column_norms(self.directions[loop.name]))
+        sizes += [np.abs(here) + np.abs(source) for here, source in self._coupled(a)]
+        return np.concatenate(sizes, axis=-1)
+
+    def _coupled(self, a: Floats) -> list[tuple[Floats, Floats]]:
+        """The two sides of every coupling's equation a_j = ratio a_k."""
+        slices = self.mechanism.v_slices
+        return [(a[..., slices[c.joint]], c.ratio * a[..., slices[c.source]]) for c in self.mechanism.couplings]
+
+    def loop_loads(self, forces: Floats, sizes: Floats) -> tuple[Loads, dict[str, Floats]]:
+        """The wrenches on links, and of loops by name, of forces along all that is constrained."""
+        loads, wrenches, first = Loads(), {}, 0
+        for loop in self.loops.values():
+            C = self.directions[loop.name]
+            part = slice(first, first + C.shape[-1])
+            first = part.stop
+            F = forces[..., part] @ _transposed(C)
+            F_size = sizes[..., part] @ _transposed(_column_norms(C))
+            wrenches[loop.name] = F
+            loads.add(loop.child, F, F_size)
+            back = _carried(F_size[..., ::-1], loop.lever[:, None])[..., ::-1]
+            loads.add(loop.parent, -F @ loop.Ad, back)
+        return loads, wrenches
+
+
+def _motions(joint: Joint, q: Floats) -> tuple[Floats, Floats]:
+    """The poses T_parent_child and subspaces of a joint, shapes (states, 4, 4) and (states, 6, nv)."""
+    S = joint.constant_subspace
+    if S is not None and joint.nq == joint.nv == 1:
+        return np.asarray(joint.placement) @ _screw_motions(S[:, 0], q[:, 0]), np.broadcast_to(S, (len(q), 6, 1))
+    if joint.nv == 0:
+        return np.broadcast_to(np.asarray(joint.placement), (len(q), 4, 4)), np.zeros((len(q), 6, 0))
+    found = [joint_motion(joint, here) for here in q]
+    return np.array([T for T, _ in found]), np.array([S for _, S in found])
+
+
+def _screw_motions(screw: Floats, q: Floats) -> Floats:
+    """The exponentials of a screw with a unit or no turn, shape (states, 4, 4)."""
+    w, v = screw[:3], screw[3:]
+    W = _skews(w)
+    c, s = 1.0 - np.cos(q)[:, None, None], np.sin(q)[:, None, None]
+    T = np.zeros((len(q), 4, 4))
+    T[:, :3, :3] = np.eye(3) + s * W + c * (W @ W)
+    # The pitch is along the axis: v = pitch w, or w = 0, so that nothing turns it.
+    T[:, :3, 3] = q[:, None] * v
+    T[:, 3, 3] = 1.0
+    return T
+
+
+def _subspace_rates(part: Joint | Loop, S: Floats, v: Floats) -> Floats:
+    """The products dS/dt v, shape (states, 6)."""
+    if part.type.subspace_rate(S[0], v[0]) is None:
+        return np.zeros((len(S), 6))
+    return np.array([part.type.subspace_rate(*here) for here in zip(S, v, strict=True)])
+
+
+def _transposed(matrices: Floats) -> Floats:
+    return np.swapaxes(matrices, -1, -2)
+
+
+def _skews(w: Floats) -> Floats:
+    """The matrices [w], shape (..., 3, 3)."""
+    matrix = np.zeros((*w.shape, 3))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        matrix[..., i, j], matrix[..., j, i] = -w[..., k], w[..., k]
+    return matrix
+
+
+def _inverse_poses(T: Floats) -> Floats:
+    inverse = np.zeros(T.shape)
+    inverse[..., :3, :3] = _transposed(T[..., :3, :3])
+    inverse[..., :3, 3] = -(inverse[..., :3, :3] @ T[..., :3, 3:])[..., 0]
+    inverse[..., 3, 3] = 1.0
+    return inverse
+
+
+def _adjoints(T: Floats) -> Floats:
+    """Ad = [[R, 0], [[p] R, R]], shape (..., 6, 6)."""
+    R = T[..., :3, :3]
+    Ad = np.zeros((*T.shape[:-2], 6, 6))
+    Ad[..., :3, :3] = Ad[..., 3:, 3:] = R
+    Ad[..., 3:, :3] = _skews(T[..., :3, 3]) @ R
+    return Ad
+
+
+def _inverse_adjoints(T: Floats) -> Floats:
+    """The adjoints of the inverse poses, [[R^T, 0], [-R^T [p], R^T]]."""
+    R_inverse = _transposed(T[..., :3, :3])
+    Ad = np.zeros((*T.shape[:-2], 6, 6))
+    Ad[..., :3, :3] = Ad[..., 3:, 3:] = R_inverse
+    Ad[..., 3:, :3] = -R_inverse @ _skews(T[..., :3, 3])
+    return Ad
+
+
+def _brackets(V: Floats, W: Floats) -> Floats:
+    """ad_V W of twists."""
+    w, v, turn, slide = V[..., :3], V[..., 3:], W[..., :3], W[..., 3:]
+    return np.concatenate([_cross(w, turn), _cross(v, turn) + _cross(w, slide)], axis=-1)
+
+
+def _dual_brackets(V: Floats, F: Floats) -> Floats:
+    """ad_V^T F of twists and wrenches."""
+    w, v, moment, force = V[..., :3], V[..., 3:], F[..., :3], F[..., 3:]
+    return np.concatenate([_cross(moment, w) + _cross(force, v), _cross(force, w)], axis=-1)
+
+
+def _dual_sizes(V: Floats, F: Floats) -> Floats:
+    w, v, moment, force = V[..., 0], V[..., 1], F[..., 0], F[..., 1]
+    return np.stack([moment * w + force * v, force * w], axis=-1)
+
+
+def _cross(a: Floats, b: Floats) -> Floats:
+    (x, y, z), (u, v, w) = np.moveaxis(a, -1, 0), np.moveaxis(b, -1, 0)
+    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-1)
+
+
+def _norms(vectors: Floats) -> Floats:
+    """Norms of the angular and the linear part, shape (..., 2)."""
+    parts = vectors.reshape(*vectors.shape[:-1], 2, 3)
+    norms: Floats = np.sqrt(np.einsum("...i,...i->...", parts, parts))
+    return norms
+
+
+def _column_norms(S: Floats) -> Floats:
+    """Norms of the angular and the linear part of every column, shape (..., 2, columns)."""
+    return _transposed(_norms(_transposed(S)))
+
+
+def _block_norms(G: Floats) -> Floats:
+    """The largest that each 3 x 3 block of a spatial inertia can do, shape (2, 2)."""
+    norms: Floats = np.sqrt(np.square(G).reshape(2, 3, 2, 3).sum(axis=(1, 3)))
+    return norms
+
+
+def _carried(size: Floats, lever: Floats) -> Floats:
+    """Sizes of a twist's parts after a shift: turning shifts what lies off the axis."""
+    return np.stack([size[..., 0], size[..., 1] + lever * size[..., 0]], axis=-1)

@@ -1,0 +1,30 @@
+"""Ways from a problem to its program: the cheap one, and more careful ones for kernels that it fails.
+
+Every change of description that makes kernels cheap (see `trace`) trusts some constant to be what it looks like. A
+kernel that does not stand its proof is made again with fewer of them and other random draws, in this order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Route:
+    """Which changes of description a kernel is made with.
+
+    Attributes:
+        reframe: Link frames in which constants vanish.
+        regroup: Inertia moved to where it costs nothing.
+        split: Placements taken in steps.
+        seed: Of the residues, and of the inputs at which pivots are judged.
+    """
+
+    reframe: bool = True
+    regroup: bool = True
+    split: bool = True
+    seed: int = 0
+
+
+CHEAP = Route()
+CAREFUL = (Route(reframe=False, seed=1), Route(reframe=False, regroup=False, split=False, seed=2))

@@ -1,0 +1,94 @@
+"""The states at which a kernel is proved once it is made.
+
+Takes a mechanism; gives states of every sort that a user may come with, in the mechanism's own units:
+
+    trees    neutral, quarter turns, many turns away, random; at rest, slow and fast
+    loops    the states at which pivots were judged, and some that nobody has seen
+
+Ordinary ones are random and no faster than usual: there a kernel has to answer. The work runs once a kernel.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from factorgraph_dyn.compiler.problem import Mask
+from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.errors import ClosureError
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.units import Natural, natural
+from factorgraph_dyn.spatial import Floats
+
+SEED = 1789
+_TREE_STATES = 24
+_FEWEST_STATES = 8
+_WORK = 2_000  # states times freedoms, beyond which there are fewer states
+_UNSEEN = 4  # closed states are solved for one by one
+_FAR = 40.0  # rad that joints without limits are turned away
+_SPEEDS = (1.0, 0.0, 30.0, 1e-3)  # in parts of the usual speed
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """States to prove a kernel at.
+
+    Attributes:
+        q, v: The states, shapes (states, nq) and (states, nv).
+        a: Accelerations of a usual size, shape (states, nv).
+        ordinary: Where a kernel has to answer, shape (states,).
+    """
+
+    q: Floats
+    v: Floats
+    a: Floats
+    ordinary: Mask
+
+
+def make_trials(mechanism: Mechanism, rng: np.random.Generator) -> Trials:
+    """The states to prove a kernel of a mechanism at."""
+    units = natural(mechanism)
+    # Gravity moves a mechanism of length L at rates of sqrt(g / L); nothing else in it has a time.
+    square_rate = 1.0 + float(np.linalg.norm(mechanism.gravity)) / units.length
+    q, v, ordinary = _closed(mechanism) if mechanism.is_closed_kind else _free(units, rng)
+    speeds = np.resize(_SPEEDS, len(q))
+    speeds[ordinary] = np.resize(_SPEEDS[:2], ordinary.sum())
+    a = rng.normal(size=v.shape) * units.v * square_rate
+    return Trials(q, v * (speeds * np.sqrt(square_rate))[:, None], a, ordinary)
+
+
+def _free(units: Natural, rng: np.random.Generator) -> tuple[Floats, Floats, Mask]:
+    """States of a tree: special ones, then as many random ones."""
+    mechanism = units.given
+    count = int(np.clip(_WORK // mechanism.nv, _FEWEST_STATES, _TREE_STATES))
+    drawn = [units.mechanism.random_configuration(rng) * units.q for _ in range(count)]
+    for k, q in enumerate(drawn[: count // 2]):
+        plain = _plain_coordinates(mechanism)
+        if k % 4 == 3:
+            q[plain] += rng.uniform(-_FAR, _FAR, plain.sum()) * units.q[plain]
+        else:
+            q[:] = mechanism.neutral()
+            q[plain] += (k > 0) * rng.integers(-2, 3, plain.sum()) * np.pi / 2 * units.q[plain]
+    v = rng.normal(size=(count, mechanism.nv)) * units.v
+    return np.array(drawn), v, np.arange(count) >= count // 2
+
+
+def _plain_coordinates(mechanism: Mechanism) -> Mask:
+    """Which coordinates are numbers of their own and no part of a quaternion."""
+    plain = [np.full(joint.nq, joint.nq == joint.nv) for joint in mechanism.joints]
+    return np.concatenate([np.zeros(0, dtype=bool), *plain])
+
+
+@lru_cache(maxsize=16)  # as for the states at which pivots are judged
+def _closed(mechanism: Mechanism) -> tuple[Floats, Floats, Mask]:
+    """States of a closed mechanism: those at which pivots were judged, and some that nobody has seen."""
+    seen, rng = sampled_states(mechanism), np.random.default_rng(SEED)
+    unseen: list[tuple[Floats, Floats]] = []
+    with suppress(ClosureError):  # hard to close: the states that were found have to do
+        unseen += [mechanism.random_state(rng) for _ in range(_UNSEEN)]
+    q = np.array([*seen.q, *(q for q, _ in unseen)])
+    v = np.array([*seen.v, *(v for _, v in unseen)])
+    return q, v, np.arange(len(q)) >= SPECIAL

@@ -1,0 +1,65 @@
+"""What an SDF file says about forces that a mechanism does not have, as warnings. Runs once a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from factorgraph_dyn.model.readers.sdf_scope import Scope
+from factorgraph_dyn.model.readers.xml_tree import Element, noted_once
+
+TRUE, FALSE = ("1", "true"), ("0", "false")
+
+
+def note_unmodelled(world: Scope, notes: list[str]) -> None:
+    """Note the sorts of elements of the world and its models whose effect is missing from the mechanism."""
+    notes.extend(noted_once(_world(world.element)))
+    notes.extend(noted_once(found for scope in _scopes(world) for found in _model(scope)))
+
+
+def _scopes(scope: Scope) -> Iterator[Scope]:
+    yield scope
+    for inner in scope.nested.values():
+        yield from _scopes(inner)
+
+
+def _world(world: Element) -> Iterator[tuple[Element, str]]:
+    for child in world.children:
+        if child.tag == "state":
+            yield child, "the saved state is not used: models are where they are described."
+        if child.tag in ("population", "actor"):
+            yield child, f"elements <{child.tag}> are not read."
+
+
+def _model(scope: Scope) -> Iterator[tuple[Element, str]]:
+    for child in scope.element.children:
+        if child.tag == "plugin":
+            yield child, "plugins are not run; their forces are missing."
+        if child.tag == "enable_wind" and _says(child, TRUE):
+            yield child, "there is no wind."
+    if scope.static:
+        return
+    for element in scope.named.values():
+        if element.tag == "link":
+            yield from _link(element)
+    for joint in scope.joints.values():
+        for place in (joint.first("physics"), *(e.first("ode") for e in joint.all("physics"))):
+            for suspension in place.all("suspension") if place is not None else ():
+                yield suspension, "the joint's suspension is not used: the joint is rigid."
+
+
+def _link(link: Element) -> Iterator[tuple[Element, str]]:
+    for child in link.children:
+        if child.tag == "gravity" and _says(child, FALSE):
+            yield child, "gravity acts on the link all the same."
+        if child.tag == "kinematic" and _says(child, TRUE):
+            yield child, "the link moves as forces make it, though the file says it is kinematic."
+        if child.tag == "enable_wind" and _says(child, TRUE):
+            yield child, "there is no wind."
+        if child.tag == "velocity_decay" and any(e.text.strip(" \t\n0.") for e in child.children):
+            yield child, "velocity_decay is not used: the link is not damped."
+        if child.tag == "inertial" and (added := child.first("fluid_added_mass")) is not None:
+            yield added, "the added mass is not used: there is no fluid."
+
+
+def _says(element: Element, words: tuple[str, ...]) -> bool:
+    return element.text.strip().lower() in words

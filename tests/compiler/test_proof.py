@@ -1,0 +1,279 @@
+"""Kernels are put into the mechanism's own equations before anyone gets them."""
+
+import pickle
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.compiler import cache, compile
+from factorgraph_dyn.compiler.newton_euler import Loads, ManyStates
+from factorgraph_dyn.compiler.problem import make_problem
+from factorgraph_dyn.compiler.proof import ALLOWED, GOOD, prove
+from factorgraph_dyn.compiler.route import CHEAP, Route
+from factorgraph_dyn.model.units import described_in, natural
+from tests.helpers import lossy, mixed_tree, relative_error
+
+trace_module = sys.modules["factorgraph_dyn.compiler.trace"]
+SMALL_ERROR = 1e-6  # a wrong number that looks right
+
+PROBLEMS = {
+    "forward": {},
+    "inverse": {},
+    "hybrid": {"known_accelerations": ["joint2", "joint5"]},
+    "iwim": {"actuated": ["joint1", "joint4"]},
+    "inverse_mass_matrix": {},
+    "mass_matrix": {},
+}
+OUTPUTS = ("a", "tau", "A[link3]", "V[link4]", "F[joint1]", "A[base]")
+
+
+@pytest.fixture
+def no_cache(monkeypatch):
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, "off")
+
+
+def light_finger():
+    """A light finger on a heavy arm."""
+    links = [fgd.Link("base"), *(fgd.Link(n, m, (0.2, 0.1, 0.0), m * np.diag([0.02, 0.03, 0.04])) for n, m in MASSES)]
+    placement = np.eye(4)
+    placement[:3, 3] = (0.5, 0.0, 0.1)
+    joints = [
+        fgd.Joint(f"to_{child}", "revolute", parent, child, placement, axis=axis)
+        for parent, child, axis in (("base", "arm", (0, 0, 1)), ("arm", "hand", (0, 1, 0)), ("hand", "tip", (1, 0, 0)))
+    ]
+    return fgd.Mechanism("fingered", links, joints)
+
+
+MASSES = (("arm", 100.0), ("hand", 10.0), ("tip", 1e-5))
+
+
+def geared():
+    """A tree with a coupling, whose driven joint has no motor."""
+    mechanism = fgd.robots.rrr()
+    joints = [replace(joint, actuated=joint.name != "joint3") for joint in mechanism.joints]
+    return replace(mechanism, joints=joints, couplings=[fgd.Coupling("gear", "joint3", "joint2", ratio=-1.5)])
+
+
+def states_of(mechanism, count=5):
+    rng = np.random.default_rng(3)
+    q, v = (np.array(values) for values in zip(*(mechanism.random_state(rng) for _ in range(count)), strict=True))
+    return q, v, rng.normal(size=(count, mechanism.nv))
+
+
+# The plain equations
+
+
+@pytest.mark.parametrize("seed", [2, 7, 14])
+def test_plain_equations_of_trees_are_those_of_the_graph(seed):
+    mechanism = lossy(mixed_tree(seed), seed)
+    q, v, a = states_of(mechanism)
+    link = mechanism.link_names[-1]
+    wrench = np.linspace(1.0, 2.0, 6)
+    loads = Loads()
+    loads.add(link, np.broadcast_to(wrench, (len(q), 1, 6)))
+    found = ManyStates(mechanism, q, v, natural(mechanism).length).response(a[:, None], loads=loads)
+    for k in range(len(q)):
+        expected = fgd.inverse_dynamics(mechanism, q[k], v[k], a[k], external_wrenches={link: wrench})
+        assert relative_error(found.tau[k, 0], expected.tau) < 1e-10
+        for name, A in expected.accelerations.items():
+            assert np.abs(found.A[name][k, 0] - A).max() <= 1e-10 * found.A_size[name][k, 0].max()
+        for name, F in expected.wrenches.items():
+            assert np.abs(found.F[name][k, 0] - F).max() <= 1e-10 * found.F_size[name][k, 0].max()
+
+
+@pytest.mark.parametrize("make", [fgd.robots.five_bar, fgd.robots.stewart, fgd.robots.delta, geared])
+def test_plain_equations_of_closed_mechanisms_are_those_of_the_graph(make):
+    mechanism = make()
+    q, v, tau = states_of(mechanism)
+    a = np.array([fgd.forward_dynamics(mechanism, *state).a for state in zip(q, v, tau, strict=True)])
+    here = ManyStates(mechanism, q, v, natural(mechanism).length)
+    found, J = here.response(a[:, None]), here.closure_jacobian()
+    assert np.abs(found.missed).max() < 1e-10 * found.missed_size.max()
+    for k in range(len(q)):  # what is left of the balance are the forces of closure
+        left = found.tau[k, 0] - tau[k]
+        forces, *_ = np.linalg.lstsq(J[k].T, left)
+        assert relative_error(J[k].T @ forces, left) < 1e-9
+
+
+@pytest.mark.parametrize("seed", [2, 7, 14])
+def test_mass_matrix_is_the_response_to_unit_accelerations(seed):
+    mechanism = lossy(mixed_tree(seed), seed)
+    q, v, _ = states_of(mechanism)
+    here = ManyStates(mechanism, q, v, 1.0)
+    units = np.broadcast_to(np.eye(mechanism.nv), (len(q), mechanism.nv, mechanism.nv))
+    assert relative_error(here.mass_matrix(), here.response(units, still=True).tau) < 1e-12
+
+
+# What a proof sees
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_small_errors_are_seen_in_every_problem(problem):
+    mechanism, words = fgd.robots.puma560(), PROBLEMS[problem]
+    kernel, asked = compile(mechanism, problem, **words), make_problem(mechanism, problem, **words)
+    assert prove(mechanism, asked, kernel.gufunc).is_good
+    assert len(kernel.outputs) == (2 if problem == "hybrid" else 1)
+
+    def spoilt(*args, output, entry):
+        results = kernel.gufunc(*args)
+        results = results if isinstance(results, tuple) else (results,)
+        results[output][:, entry] *= 1 + SMALL_ERROR  # of a matrix, a row
+        return results
+
+    for output in range(len(kernel.outputs)):
+        for entry in (1, 5):
+            proof = prove(mechanism, asked, lambda *args, o=output, e=entry: spoilt(*args, output=o, entry=e))
+            assert not proof.holds
+            assert proof.accuracy > SMALL_ERROR / 100
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_small_errors_are_seen_in_every_output(output):
+    mechanism = fgd.robots.puma560()
+    words = {"outputs": [output], "external_wrenches": ["link2", "link6"]}
+    kernel, asked = compile(mechanism, "forward", **words), make_problem(mechanism, "forward", **words)
+    assert prove(mechanism, asked, kernel.gufunc).is_good
+    assert not prove(mechanism, asked, lambda *args: kernel.gufunc(*args) * (1 + SMALL_ERROR)).holds
+
+
+@pytest.mark.parametrize("make", [fgd.robots.five_bar, fgd.robots.four_bar, geared])
+@pytest.mark.parametrize("problem", ["forward", "inverse", "iwim"])
+def test_small_errors_of_closed_mechanisms_are_seen(make, problem):
+    mechanism = make()
+    kernel, asked = compile(mechanism, problem), make_problem(mechanism, problem)
+    assert prove(mechanism, asked, kernel.gufunc).is_good
+    assert not prove(mechanism, asked, lambda *args: kernel.gufunc(*args) * (1 + SMALL_ERROR)).holds
+
+
+@pytest.mark.parametrize("problem", ["forward", "inverse"])
+def test_a_light_finger_counts_like_the_heavy_arm(problem):
+    mechanism = light_finger()
+    kernel, asked = compile(mechanism, problem), make_problem(mechanism, problem)
+    for entry, name in enumerate(mechanism.joint_names):
+        factor = np.where(np.arange(3) == entry, 1 + SMALL_ERROR, 1.0)
+        proof = prove(mechanism, asked, lambda *args, factor=factor: kernel.gufunc(*args) * factor)
+        assert not proof.holds
+        assert proof.worst.endswith(f"[{name}]")
+
+
+@pytest.mark.parametrize(("length", "mass"), [(1e3, 1e6), (1e-3, 1e-6), (1e-3, 1e6)])
+def test_units_do_not_matter(length, mass):
+    mechanism = described_in(fgd.robots.puma560(), length, mass)
+    kernel, asked = compile(mechanism, "forward"), make_problem(mechanism, "forward")
+    assert kernel.accuracy < GOOD
+    assert not prove(mechanism, asked, lambda *args: kernel.gufunc(*args) * (1 + SMALL_ERROR)).holds
+
+
+def test_answers_of_nan_are_counted():
+    mechanism = fgd.robots.puma560()
+    kernel, asked = compile(mechanism, "inverse"), make_problem(mechanism, "inverse")
+    proof = prove(mechanism, asked, lambda *args: np.nan * kernel.gufunc(*args))
+    assert proof.silent == proof.regular
+    assert not proof.holds
+    assert "nan at 24 of 24 regular states" in str(proof)
+
+    def one_missing(*args):
+        result = kernel.gufunc(*args)
+        result[-1] = np.nan
+        return result
+
+    assert prove(mechanism, asked, one_missing).silent == (0, 1)
+    assert not prove(mechanism, asked, one_missing).holds
+
+
+# What becomes of kernels that fail
+
+
+def heavier(mechanism):
+    return replace(mechanism, links=[replace(link, mass=link.mass * (1 + 1e-5)) for link in mechanism.links])
+
+
+@pytest.mark.parametrize("problem", ["forward", "inverse"])
+def test_a_wrong_frame_is_found_and_the_careful_route_rescues(no_cache, monkeypatch, problem):
+    mechanism = fgd.robots.puma560()
+    expected = compile(mechanism, problem)
+    original = trace_module.reframed
+
+    def wrong(given):
+        found = original(given)
+        return replace(found, mechanism=heavier(found.mechanism))
+
+    monkeypatch.setattr(trace_module, "reframed", wrong)
+    kernel = compile(mechanism, problem)
+    assert kernel.accuracy < GOOD
+    states = [array.copy() for array in states_of(mechanism)]
+    assert relative_error(kernel(*states), expected(*states)) < 1e-12
+    assert kernel.program().operations == kernel.operations  # looked at as it was made
+
+
+def test_a_program_that_one_route_refuses_comes_from_another(no_cache, monkeypatch):
+    original = trace_module.regrouped
+
+    def refused(mechanism):
+        raise fgd.CompileError("Two different values were taken for one.")
+
+    expected = compile(fgd.robots.rrr(), "inverse")
+    monkeypatch.setattr(trace_module, "regrouped", refused)
+    kernel = compile(fgd.robots.rrr(), "inverse")
+    monkeypatch.setattr(trace_module, "regrouped", original)
+    assert kernel.accuracy < GOOD
+    assert kernel.operations.total > expected.operations.total
+
+
+def test_a_kernel_that_no_route_mends_is_refused(no_cache, monkeypatch):
+    original = trace_module.tidied
+    monkeypatch.setattr(trace_module, "tidied", lambda mechanism: heavier(original(mechanism)))
+    with pytest.raises(fgd.CompileError, match=r"relative error of .* in tau\[joint\d\] .* best of 3 routes") as caught:
+        compile(fgd.robots.rrr(), "inverse")
+    assert caught.value.details["proof"].accuracy > ALLOWED
+
+
+def test_refusals_keep_their_own_words():
+    with pytest.raises(fgd.CompileError, match="is not determined"):
+        compile(fgd.robots.five_bar(), "forward", outputs=["F[tip]"])
+
+
+@pytest.mark.parametrize("problem", ["forward", "inverse"])
+def test_products_of_inertia_of_a_tiny_arm_are_right_or_refused(problem):
+    inertia = np.diag([2.0, 3.0, 4.0]) * 1e-12
+    inertia[0, 1] = inertia[1, 0] = 2.0**-61
+    placement = np.eye(4)
+    placement[0, 3] = 2e-3
+    links = [fgd.Link("base"), *(fgd.Link(name, 1e-6, (1e-3, 0, 0), inertia) for name in ("upper", "lower"))]
+    joints = [
+        fgd.Joint("shoulder", "revolute", "base", "upper"),
+        fgd.Joint("elbow", "revolute", "upper", "lower", placement, axis=(0, 1, 0)),
+    ]
+    mechanism = fgd.Mechanism("tiny", links, joints)
+    try:
+        kernel = compile(mechanism, problem)
+    except fgd.CompileError:
+        return
+    q, v, given = states_of(mechanism)
+    solve = fgd.forward_dynamics if problem == "forward" else fgd.inverse_dynamics
+    given *= 1e-12 if problem == "forward" else 1.0
+    for k in range(len(q)):
+        solution = solve(mechanism, q[k], v[k], given[k])
+        assert relative_error(kernel(q[k], v[k], given[k]), getattr(solution, kernel.outputs[0])) < 1e-8
+
+
+# Where the figure goes
+
+
+def test_accuracy_survives_cache_and_pickling(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(tmp_path))
+    first = compile(fgd.robots.rrr(), "forward")
+    assert 0 < first.accuracy < GOOD
+    calls = []
+    monkeypatch.setattr(sys.modules["factorgraph_dyn.compiler.compile"], "prove", calls.append)
+    assert compile(fgd.robots.rrr(), "forward").accuracy == first.accuracy
+    assert pickle.loads(pickle.dumps(first)).accuracy == first.accuracy
+    assert not calls
+    assert "accuracy" not in repr(first)
+
+
+def test_the_cheap_route_makes_all_changes():
+    assert Route(reframe=True, regroup=True, split=True, seed=0) == CHEAP

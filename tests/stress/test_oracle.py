@@ -1,0 +1,136 @@
+"""The stress test's oracle against Pinocchio, and against laws that hold whatever the equations are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.helpers import lossy, mixed_tree, relative_error
+from tests.loops.mechanisms import random_planar, random_spatial, single_loop
+from tests.loops.oracle import pinocchio_accelerations
+from tests.oracles import pinocchio_oracle
+from tests.stress.constraints import close, closing_velocity, constraint_rows, moved
+from tests.stress.kinematics import LD, SIZES, array, bodies, norm
+from tests.stress.oracle import Oracle, freedom_units
+
+EXACT = 1e-12  # two engines in double precision
+STEP = LD(1e-6)
+DIFFERENCES = 1e-9  # of central differences with that step
+
+
+def state(mechanism, seed):
+    """A state that is closed to extended precision, with torques and wrenches."""
+    rng = np.random.default_rng(seed)
+    q, v = mechanism.random_state(seed)
+    if mechanism.is_closed_kind:
+        units = freedom_units(mechanism)
+        q = close(mechanism, q, units)
+        v = closing_velocity(mechanism, q, v, units)
+    wrenches = {link.name: rng.normal(size=6) for link in mechanism.links[1:3]}
+    return q, array(v), array(rng.normal(size=mechanism.nv)), wrenches
+
+
+def forward(mechanism, q, v, tau, wrenches=None):
+    oracle = Oracle(mechanism, q, v, wrenches)
+    none = np.zeros(mechanism.nv, dtype=bool)
+    return oracle, oracle.ask(np.zeros(mechanism.nv), tau, none, ~none)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_trees_move_as_in_pinocchio(seed):
+    mechanism = mixed_tree(seed)
+    mechanism = replace(mechanism, joints=[replace(j, armature=0.1 * (seed % 2)) for j in mechanism.joints])
+    q, v, tau, wrenches = state(mechanism, seed)
+    engine = pinocchio_oracle(mechanism)
+    oracle, answered = forward(mechanism, q, v, tau, wrenches)
+    floats = [x.astype(float) for x in (array(q), v, tau)]
+    assert relative_error(oracle.M.astype(float), engine.mass_matrix(floats[0])) < EXACT
+    bias = engine.inverse_dynamics(floats[0], floats[1], np.zeros(mechanism.nv), wrenches)
+    assert relative_error(oracle.h.astype(float), bias) < EXACT
+    a = engine.forward_dynamics(*floats, wrenches)
+    assert relative_error(answered["a"].value.astype(float), a) < EXACT * answered.condition
+
+
+@pytest.mark.parametrize("kind", ["fixed", "spherical"])
+def test_loops_move_as_in_pinocchio(kind):
+    mechanism = single_loop(kind)
+    q, v, tau, _ = state(mechanism, 3)
+    _, answered = forward(mechanism, q, v, tau)
+    theirs = pinocchio_accelerations(mechanism, *(x.astype(float) for x in (q, v, tau)))
+    assert relative_error(answered["a"].value.astype(float), theirs) < 1e-8  # their constraints are proximal
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SIZES if kind != "floating"])
+def test_closure_stays_closed(kind):
+    """J is the rate of the error, and Jdot v that of J v along the motion."""
+    mechanism = single_loop(kind)
+    q, v, _, _ = state(mechanism, 1)
+    rows = constraint_rows(mechanism, q, v)[0]
+    ahead, behind = (moved(mechanism, q, sign * STEP * v) for sign in (1, -1))
+    rates = [constraint_rows(mechanism, place, v)[0].J @ v for place in (ahead, behind)]
+    assert norm((rates[0] - rates[1]) / (2 * STEP) - rows.Jdot_v) < DIFFERENCES * (1 + norm(rows.Jdot_v))
+    rng = np.random.default_rng(0)
+    way = array(rng.normal(size=mechanism.nv))
+    errors = [constraint_rows(mechanism, moved(mechanism, q, sign * STEP * way), v)[0].error for sign in (1, -1)]
+    assert norm((errors[0] - errors[1]) / (2 * STEP) - rows.J @ way) < DIFFERENCES * norm(way)
+
+
+@pytest.mark.parametrize("make", [mixed_tree, random_planar, random_spatial])
+@pytest.mark.parametrize("seed", range(3))
+def test_power_balances(make, seed):
+    """Energy grows by what motors and wrenches give and losses take; closed loops do no work."""
+    mechanism = lossy(make(seed), seed)
+    q, v, tau, wrenches = state(mechanism, seed)
+    oracle, answered = forward(mechanism, q, v, tau, wrenches)
+    a = answered["a"].value
+    energies = []
+    for sign in (1, -1):
+        place = moved(mechanism, q, sign * STEP * v)
+        energies.append(energy(mechanism, place, v + sign * STEP * a, oracle.armature))
+    rate = (energies[0] - energies[1]) / (2 * STEP)
+    power = tau @ v - oracle.losses @ v
+    for link, wrench in wrenches.items():
+        power += wrench @ answered[f"V[{link}]"].value
+    size = np.abs(tau) @ np.abs(v) + np.abs(oracle.losses) @ np.abs(v) + np.abs(oracle.h_terms) @ np.abs(v)
+    assert abs(rate - power) < DIFFERENCES * size
+
+
+def energy(mechanism, q, v, armature):
+    """Kinetic and potential energy, from the motion of points."""
+    total = (armature * v * v).sum() / 2
+    for link in mechanism.links:
+        body = bodies(mechanism, q, v)[link.name]
+        arm = body.R @ array(link.com)
+        speed = body.u + np.cross(body.w, arm)
+        turning = body.R.T @ body.w
+        total += LD(link.mass) * (speed @ speed) / 2 + turning @ array(link.inertia) @ turning / 2
+        total -= LD(link.mass) * array(mechanism.gravity) @ (body.p + arm)
+    return total
+
+
+@pytest.mark.parametrize("make", [mixed_tree, random_planar, random_spatial])
+def test_joint_wrenches_agree_with_torques(make):
+    """S^T F + armature a + losses = tau: wrenches are summed link by link, torques come from the projection."""
+    mechanism = lossy(make(4), 4)
+    q, v, tau, wrenches = state(mechanism, 4)
+    oracle, answered = forward(mechanism, q, v, tau, wrenches)
+    a = answered["a"].value
+    for joint in mechanism.movable_joints:
+        if joint.kind == "universal":
+            continue  # its subspace is not constant
+        here = mechanism.v_slices[joint.name]
+        S = np.asarray(joint.constant_subspace, dtype=LD)
+        found = S.T @ answered[f"F[{joint.name}]"].value + oracle.armature[here] * a[here] + oracle.losses[here]
+        bound = np.abs(S.T) @ answered[f"F[{joint.name}]"].bound + np.abs(oracle.losses[here])
+        assert (np.abs(found - tau[here]) <= 1e-14 * bound).all()
+
+
+def test_redundant_loops_are_seen():
+    mechanism = random_planar(0)
+    q, v, tau, _ = state(mechanism, 0)
+    _, answered = forward(mechanism, q, v, tau)
+    assert answered["a"].unique
+    assert not all(answered[f"F[{loop.name}]"].unique for loop in mechanism.loops)
+    assert answered.contradiction < 1e-15

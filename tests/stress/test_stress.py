@@ -1,0 +1,65 @@
+"""A fixed share of the stress test: some trials of fixed seeds, and the shrinker on a planted defect."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+from tests.stress import verdicts
+from tests.stress.questions import Question
+from tests.stress.run import Plan, Summary
+from tests.stress.script import write_script
+from tests.stress.shrink import shrink
+from tests.stress.trial import make_trial, run_trial
+
+SEED = 11
+TRIALS = 32
+IN_ONE_TEST = 4
+
+
+@pytest.fixture(autouse=True)
+def _no_cache(monkeypatch):
+    monkeypatch.setenv("FACTORGRAPH_DYN_CACHE", "off")
+
+
+@pytest.mark.parametrize("first", range(0, TRIALS, IN_ONE_TEST))
+def test_no_wrong_answer(first):
+    plan, summary = Plan(SEED), Summary()
+    for index in range(first, first + IN_ONE_TEST):
+        for verdict in run_trial(plan.trial(index)):
+            summary.add(index, verdict)
+    assert not summary.failed, f"scripts/stress.py {plan.words}\n{summary.table()}"
+
+
+def test_trials_follow_from_seed_and_index():
+    one, two = (make_trial(SEED, 3) for _ in range(2))
+    assert repr(one) == repr(two)
+    assert repr(one) != repr(make_trial(SEED, 4))
+
+
+def test_a_planted_defect_is_found_and_shrunk(monkeypatch, tmp_path):
+    """Answers of a graph that forgets friction: what is left is one joint with friction."""
+    right = fgd.inverse_dynamics
+
+    def forgetful(mechanism, q, v, a, **words):
+        solution = right(mechanism, q, v, a, **words)
+        lost = np.concatenate([joint.friction for joint in mechanism.joints]) * np.sign(v)
+        object.__setattr__(solution, "tau", solution.tau - lost)
+        return solution
+
+    monkeypatch.setattr(fgd, "inverse_dynamics", forgetful)
+    rng_index = next(i for i in range(100) if _has_friction(make_trial(SEED, i).recipe))
+    recipe = make_trial(SEED, rng_index).recipe
+    failure = next(v for v in verdicts.judge(recipe, Question("graph", "inverse")) if v.kind == "wrong")
+    small, question, found = shrink(recipe, failure, 20.0)
+    assert found.kind == "wrong"
+    assert len(small.joints) == 1
+    assert "friction" in next(iter(small.joints.values()))
+    text = write_script(small, question, found, "a test")
+    compile(text, "script", "exec")
+    assert "friction=" in text
+
+
+def _has_friction(recipe) -> bool:
+    return not recipe.loops and not recipe.couplings and any("friction" in j for j in recipe.joints.values())
