@@ -263,3 +263,27 @@ def test_simulations_of_any_size(length, mass):
     found = fgd.simulate(units.mechanism, q / units.q, v / units.v, duration=0.02, step=2e-3)
     np.testing.assert_allclose(found.q * units.q, expected.q, rtol=0, atol=1e-10)
     np.testing.assert_allclose(found.v * units.v, expected.v, rtol=0, atol=1e-9 * largest(expected.v))
+
+
+@pytest.mark.parametrize("method", ["columns", "iim", "eufm", "carpentier"])
+def test_light_links_between_heavy_ones_keep_their_inverse_inertia(method):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        drawn = fgd.robots.random_tree(5, seed=seed, kinds=("revolute", "prismatic", "spherical"))
+        masses = 10.0 ** rng.uniform(-4, 4, len(drawn.links))
+        links = [
+            replace(link, mass=m * link.mass, inertia=m * np.asarray(link.inertia))
+            for link, m in zip(drawn.links, masses, strict=True)
+        ]
+        mechanism, units = grown(replace(drawn, links=tuple(links)), *scales(rng))
+        q = drawn.random_state(rng)[0] * units.q
+        M = fgd.mass_matrix(mechanism, q)
+        sizes = np.sqrt(np.diag(M))
+        balanced = M / np.outer(sizes, sizes)
+        if np.linalg.cond(balanced) > 1e8:
+            continue
+        found = fgd.inverse_mass_matrix(mechanism, q, method=method) * np.outer(sizes, sizes)
+        expected = np.linalg.inv(balanced).astype(np.longdouble)
+        for _ in range(3):
+            expected = expected + expected @ (np.eye(len(M)) - balanced.astype(np.longdouble) @ expected)
+        assert np.abs(found - expected).max() <= WRONG * np.abs(expected).max()

@@ -33,6 +33,7 @@ from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
 from factorgraph_dyn.solve.inputs import forward_known, hybrid_known, inverse_known
 from factorgraph_dyn.solve.layers import FORCES
 from factorgraph_dyn.solve.loops import eliminated_graph
+from factorgraph_dyn.solve.scaling import column_units, force_measures, graph_units, scale_graph
 from factorgraph_dyn.spatial import Floats
 
 PROBLEMS = ("forward", "inverse", "hybrid")
@@ -73,7 +74,7 @@ def compare_orderings(
     check_count(repeats, "repeats")
     state, known = sample_problem(mechanism, problem, seed, known_accelerations)
     graph = dynamics_graph(state, known)
-    exact = _dense_solution(graph)
+    exact = _dense_solution(mechanism, graph)
     chosen = _chosen(orderings)
     rows = [_row(state, known, graph, ordering, exact, repeats) for ordering in chosen]
     if kernels:
@@ -156,12 +157,17 @@ def elimination_time(graph: LinearGraph, ordering: Ordering, repeats: int) -> fl
     return best_of(lambda: factors.eliminateSequential(order, gtsam.EliminateQR), repeats, MEASURING_TIME)
 
 
-def _dense_solution(graph: LinearGraph) -> Floats:
-    A, b = graph.dense()
+def _dense_solution(mechanism: Mechanism, graph: LinearGraph) -> Floats:
+    units = graph_units(mechanism)
+    A, b = scale_graph(graph, units).dense()
+    columns = column_units(graph, units)
     if A.shape[0] == A.shape[1] and np.linalg.cond(A) < 1 / SINGULAR:
-        return np.asarray(np.linalg.solve(A, b), dtype=np.float64)
+        return np.asarray(columns * np.linalg.solve(A, b), dtype=np.float64)
     x, _, rank, _ = np.linalg.lstsq(A, b, rcond=SINGULAR)
-    # Loops leave internal forces free; among all answers take the one with forces of least norm.
+    # Loops leave internal forces free; among all answers take the one with the least forces.
     free = np.linalg.svd(A)[2][rank:].T
     forces = np.concatenate([np.full(v.size, v.kind in FORCES) for v in graph.variables])
-    return np.asarray(x - free @ np.linalg.lstsq(free[forces], x[forces], rcond=None)[0])
+    least = force_measures(mechanism)
+    measured = columns[forces] / np.concatenate([least[v[:2]] for v in graph.variables if v.kind in FORCES])
+    along = np.linalg.lstsq(measured[:, None] * free[forces], measured * x[forces], rcond=None)[0]
+    return np.asarray(columns * (x - free @ along))

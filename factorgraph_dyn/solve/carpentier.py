@@ -7,7 +7,7 @@ diagonal are computed, in an order in which every subtree is contiguous.
     inward    U = I^A S    D = S^T U + armature
               Minv[i, i] = D^-1              Minv[i, sub(i)] -= D^-1 S^T F_i[:, sub(i)]
               F_p[:, sub(i)] += Ad_ip^T (F_i[:, sub(i)] + U Minv[i, sub(i)])
-              I^A_p += Ad_ip^T (I^A - U D^-1 U^T) Ad_ip
+              I^A_p += Ad_ip^T (I^A - U D^-1 U^T) Ad_ip           without its cancellation: passed_inertia
     outward   Minv[i, i:] -= D^-1 U^T Ad_ip P_p[:, i:]         P_i[:, i:] = S Minv[i, i:] + Ad_ip P_p[:, i:]
 
 Source: Carpentier, "Analytical inverse of the joint space inertia matrix" (2018), algorithm 1. Once a state.
@@ -20,6 +20,7 @@ import numpy as np
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.solve import singularity
 from factorgraph_dyn.solve.articulated import small_inverse
+from factorgraph_dyn.solve.singularity import passed_inertia
 from factorgraph_dyn.spatial import Floats
 
 
@@ -49,7 +50,7 @@ def three_pass_inverse(state: State) -> Floats:
         if p is not None:
             Ad = here.Ad_child_parent
             forces[p][:, sub] += Ad.T @ (forces[i][:, sub] + U @ Minv[own, sub])
-            inertia[p] = inertia[p] + Ad.T @ (inertia[i] - U @ gains[i]) @ Ad
+            inertia[p] = inertia[p] + passed_inertia(inertia[i], Ad, here.S, gains[i], outward[i].armature)
 
     motions: list[Floats] = []
     for i in range(len(outward)):

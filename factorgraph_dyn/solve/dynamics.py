@@ -51,8 +51,9 @@ def forward_dynamics(
         ordering: Name of an ordering, or variable names in the order of elimination.
         external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
-        internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least and names them in
-            ``Solution.not_unique``, "error" refuses, "planar" lets loops pass nothing out of the plane.
+        internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least (moments over the
+            mechanism's length beside forces) and names them in ``Solution.not_unique``, "error" refuses, "planar"
+            lets loops pass nothing out of the plane.
 
     Raises:
         FactorGraphDynError: Bad input, or a state that leaves an acceleration undetermined.
@@ -89,8 +90,9 @@ def inverse_dynamics(
         external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
         objective: What to minimise where the physics leaves torques free, such as MinimumTorque().
-        internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least and names them in
-            ``Solution.not_unique``, "error" refuses, "planar" lets loops pass nothing out of the plane.
+        internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least (moments over the
+            mechanism's length beside forces) and names them in ``Solution.not_unique``, "error" refuses, "planar"
+            lets loops pass nothing out of the plane.
 
     Raises:
         FactorGraphDynError: Bad input, or motors that cannot produce the motion.
@@ -125,8 +127,9 @@ def hybrid_dynamics(
         external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
         objective: What to minimise where the physics leaves torques free, such as MinimumTorque().
-        internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least and names them in
-            ``Solution.not_unique``, "error" refuses, "planar" lets loops pass nothing out of the plane.
+        internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least (moments over the
+            mechanism's length beside forces) and names them in ``Solution.not_unique``, "error" refuses, "planar"
+            lets loops pass nothing out of the plane.
 
     Raises:
         FactorGraphDynError: Bad input, or a problem without a unique answer.

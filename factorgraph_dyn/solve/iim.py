@@ -8,10 +8,11 @@ A subsystem i is a link with its joint; its velocities y_i hold the link's twist
 Inward (equations 10 and 11), outward (12):
 
     M_R = F^T M* F      T*_ip = (1 - M*_i F_i M_R^-1 F_i^T)^T T_ip
-    M*_p = M_p + sum T*^T M*_i T       h*_p = h_p + sum T*^T (M*_i c_i + h*_i)
+    M*_p = M_p + sum T*^T M*_i T*      h*_p = h_p + sum T*^T (M*_i c_i + h*_i)
     a_i = -M_R^-1 F_i^T (M*_i (T_ip y_p' + c_i) + h*_i)
 
-and the closed form (17, 24, 27), with L the block matrix of all products T*_ij:
+where T*^T M* T* is the paper's T*^T M* T without its cancellation, and the closed form (17, 24, 27), with L the
+block matrix of all products T*_ij:
 
     B*       = L^T diag(B_i)
     Gamma^-1 = 1 - diag(M_R^-1 F_i^T M*_i T_ip) That diag(F_j)         row i of That is row p(i) of L
@@ -108,7 +109,7 @@ def _inward(subsystems: list[Subsystem]) -> None:
         i.T_star = i.T - i.F @ (i.M_R_inverse @ (MF.T @ i.T))
         if i.parent >= 0:
             p = subsystems[i.parent]
-            p.M[:6, :6] += i.T_star.T @ i.M @ i.T
+            p.M[:6, :6] += i.T_star.T @ i.M @ i.T_star
             p.h[:6] += i.T_star.T @ (i.M @ i.c + i.h)
 
 

@@ -3,7 +3,7 @@
 The physics is eliminated together with soft objectives and ties in any ordering (``layers.py``), so
 that redundant loops need no rank decision. A probe of the null space then tells what is not unique:
 
-    wrenches       internal forces, which the answer names and takes of least norm
+    wrenches       internal forces, which the answer names and takes of least norm (``force_measures``)
     a, tau         the problem itself has several answers: an error naming joints
 
 Once a state; linear in the number of links and loops for orderings with bounded cliques.
@@ -60,7 +60,7 @@ class LoopOptions:
     Attributes:
         objectives: Soft rows over the graph's variables.
         internal_wrenches: "least_norm", "error" or "planar".
-        residual_tolerance: Largest misfit of an equation, relative to the terms of its kind.
+        residual_tolerance: Largest misfit of an equation, relative to its terms.
         check_unique: Whether to look for entries that are not unique and for singular configurations.
     """
 
@@ -101,6 +101,7 @@ def solve_closed(
         raise loop_singularity.contradiction(state, known, external, error) from error
     if _is_wide(objectives):
         values = _minimised(mechanism, problem, values, ordering)
+        residual = _check_residual(problem, values, chosen, options.residual_tolerance)
     not_unique: dict[str, tuple[int, ...]] = {}
     if options.check_unique:
         not_unique = _not_unique(state, known, system, problem, external)

@@ -47,16 +47,20 @@ class Rows:
         self.columns = column_units(graph, units)
         self._row_units = row_units(graph, units)
         places = graph.column_slices
-        row_index, column_index, start = [np.zeros(0, dtype=int)], [np.zeros(0, dtype=int)], 0
+        nothing = np.zeros(0, dtype=int)
+        row_index, column_index, from_index, row, entry = [nothing], [nothing], [nothing], 0, 0
         for factor in graph.factors:
-            for variable, _ in factor.blocks:
+            for variable, block in factor.blocks:
                 columns = np.arange(places[variable].start, places[variable].stop)
-                row_index.append(np.tile(np.arange(start, start + factor.rows), variable.size))
+                row_index.append(np.tile(np.arange(row, row + factor.rows), variable.size))
                 column_index.append(np.repeat(columns, factor.rows))
-            start += factor.rows
+                from_index.append(entry + np.arange(block.size).reshape(block.shape).T.reshape(-1))
+                entry += block.size
+            row += factor.rows
         self._row, self._column = np.concatenate(row_index), np.concatenate(column_index)
+        self._from = np.concatenate(from_index)  # where in the blocks, row after row, each entry stands
         self._scale = self.columns[self._column] / self._row_units[self._row]
-        self.entries, self.rhs = np.zeros(len(self._row)), np.zeros(start)
+        self.entries, self.rhs = np.zeros(len(self._row)), np.zeros(row)
         self._moves = np.concatenate([np.zeros(0, dtype=bool), *(np.full(x.size, x.kind in MOTIONS) for x in places)])
         kinds = [np.full(factor.rows, factor.kind not in MOTION_ROWS) for factor in graph.factors]
         self._of_force = np.concatenate([np.zeros(0, dtype=bool), *kinds])
@@ -65,10 +69,9 @@ class Rows:
 
     def fill(self, graph: LinearGraph) -> None:
         """Take the numbers of a graph of this structure."""
-        blocks = [block.T.reshape(-1) for factor in graph.factors for _, block in factor.blocks]
+        blocks = [block.ravel() for factor in graph.factors for _, block in factor.blocks]
         if blocks:
-            np.concatenate(blocks, out=self.entries)
-            self.entries *= self._scale
+            np.multiply(np.concatenate(blocks)[self._from], self._scale, out=self.entries)
         if len(self.rhs):
             np.concatenate([factor.rhs for factor in graph.factors], out=self.rhs)
             self.rhs /= self._row_units

@@ -77,13 +77,28 @@ def _motion_without_inertia(state: State, unknown: Mask) -> Mask:
         terms = np.abs(S).T @ np.abs(rigid[joint.child]) @ np.abs(S) + np.diag(joint.armature[entries])
         D_inverse, free[joint.name] = _inverse_and_null_space(D, terms)
         gain[joint.name] = D_inverse @ U.T
-        inertia[joint.parent] = inertia[joint.parent] + Ad.T @ (inertia[joint.child] - U @ gain[joint.name]) @ Ad
+        passed = passed_inertia(inertia[joint.child], Ad, S, gain[joint.name], joint.armature[entries])
+        inertia[joint.parent] = inertia[joint.parent] + passed
         rigid[joint.parent] = rigid[joint.parent] + Ad.T @ rigid[joint.child] @ Ad
     loose = np.zeros(mechanism.nv, dtype=bool)
     for start in mechanism.movable_joints:
         for direction in free[start.name].T:
             loose |= _response(state, unknown, gain, start.name, direction)
     return loose
+
+
+def passed_inertia(inertia: Floats, Ad: Floats, S: Floats, gain: Floats, armature: Floats) -> Floats:
+    """What a parent feels of a child's articulated inertia through their joint, shape (6, 6).
+
+    With U = I S, D = S^T U + armature and the gain K = D^-1 U^T it is Ad^T (I - U D^-1 U^T) Ad, where a heavy child
+    leaves rounding behind that is large for a light parent. As a sum of squares it leaves none:
+
+        L^T I L + (K Ad)^T armature (K Ad),     L = Ad - S K Ad
+    """
+    follows = gain @ Ad
+    left = Ad - S @ follows
+    passed: Floats = left.T @ inertia @ left + follows.T @ (armature[:, None] * follows)
+    return passed
 
 
 def _inverse_and_null_space(D: Floats, terms: Floats) -> tuple[Floats, Floats]:

@@ -34,7 +34,7 @@ class Solution:
         values: Every variable of the graph.
         eliminated: The Bayes net in units of the mechanism, where one was made; with loops it holds soft rows too.
         not_unique: Indices of the entries of internal wrenches that redundant loops leave free, by
-            variable name such as ``F[tip]``; they were taken of least norm.
+            variable name such as ``F[tip]``; they were taken of least norm, moments over the mechanism's length.
     """
 
     a: Floats
