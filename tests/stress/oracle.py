@@ -247,7 +247,9 @@ class Oracle:
         b[entries, np.arange(len(entries))] = 1
         solved = solve(K, b, K_terms, np.abs(b))
         unique = solved.is_unique(np.eye(self.nv, self.nv + m, dtype=LD))
-        return Answer(solved.x[: self.nv], solved.bound[: self.nv], unique), solved.condition
+        free = 1 / np.sqrt(np.maximum(np.diag(self.M_terms), TINY))  # what motors do where nothing holds their joint
+        usual = np.outer(free, free[entries])
+        return Answer(solved.x[: self.nv], solved.bound[: self.nv], unique, usual), solved.condition
 
     def tree(self) -> Oracle:
         """The same without loops and couplings."""
