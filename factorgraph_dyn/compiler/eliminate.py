@@ -138,11 +138,20 @@ class Elimination:
     def run(self) -> Eliminated:
         """Eliminate every unknown, then substitute back."""
         with np.errstate(all="ignore"):  # a pivot may vanish in the special samples
+            if self.noisy:
+                self._drop_rounding()
             for unknown in self.unknowns:
                 self.eliminate(unknown)
             self._judge_left_over_rows()
             self.substitute_back()
         return self.result
+
+    def _drop_rounding(self) -> None:
+        """Take out of the equations what rounding of the model's constants and of closed states has left there."""
+        for number, row in self.rows.items():
+            kept = {column: ref for column, ref in row.items() if not self.samples.is_rounding(ref)}
+            if len(kept) < len(row):
+                self._replace(number, kept)
 
     # Forward
 
@@ -213,12 +222,15 @@ class Elimination:
         """factor row + other_factor other."""
         tape = self.tape
         sums = {
-            column: self.samples.add(
-                tape.mul(factor, row.get(column, ZERO)), tape.mul(other_factor, other.get(column, ZERO))
-            )
+            column: self._add(tape.mul(factor, row.get(column, ZERO)), tape.mul(other_factor, other.get(column, ZERO)))
             for column in {**row, **other}
         }
         return {column: ref for column, ref in sums.items() if ref}
+
+    def _add(self, a: int, b: int) -> int:
+        """Reference to a + b; zero where it is rounding, which only repeated equations leave unseen by their terms."""
+        total = self.samples.add(a, b)
+        return ZERO if self.noisy and a and b and total and self.samples.is_rounding(total) else total
 
     def _replace(self, number: int, row: Row) -> None:
         for column in self.rows[number].keys() | row.keys():
@@ -330,9 +342,7 @@ class Elimination:
         terms = {other: tape.mul(factor, ref) for other, ref in pivot_row.items()}
         for other, term in terms.items():
             before = row.get(other, ZERO)
-            after = self.samples.add(before, term)
-            if self.noisy and before and after and self.samples.is_rounding(after):
-                after = ZERO
+            after = self._add(before, term)
             if after:
                 row[other] = after
                 if other in self.holding:
