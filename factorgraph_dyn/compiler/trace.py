@@ -73,7 +73,7 @@ from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, ha
 from factorgraph_dyn.spatial import Floats, cross
 
 _ROUNDING = 1e-15  # of the largest of the constants that belong together
-_NOTHING = 1e-60  # squared, of given values that are all zero
+_NOTHING = 1e-20  # squared, of given values that are as good as zero
 
 
 @dataclass(frozen=True)
