@@ -170,7 +170,7 @@ def solve_dynamics(
     except SingularSystemError as error:
         raise singularity.explain(state, known, error) from error
     singularity.check_determined(state, known, solved.growth)
-    check_residual(solved.residual, graph.factors[solved.worst], graph, chosen)
+    check_residual(solved.residual, solved.worst, graph, chosen)
     a, tau = given_or_nan(known)
     return Solution(
         joint_vector(state, "a", a, solved.values),

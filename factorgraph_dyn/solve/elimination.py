@@ -219,7 +219,7 @@ class Solved(NamedTuple):
     Attributes:
         values: Every variable.
         residual: The backward error: the largest misfit of a row, relative to the row's own terms.
-        worst: The factor with that row.
+        worst: That row.
         growth: How much back-substitution grows a right-hand side of ones, an estimate of 1 / least pivot;
             infinite where the method does not tell.
     """
@@ -260,7 +260,7 @@ def solve_graph(
     x, residual, worst = _refined(mould, order, solution.vector())
     stacked: Floats = x * mould.rows.columns
     values = {variable: stacked[entries] for variable, entries in _places(graph.variables)}
-    return Solved(values, residual, mould.rows.factor_of(worst), growth if math.isfinite(growth) else np.inf)
+    return Solved(values, residual, worst, growth if math.isfinite(growth) else np.inf)
 
 
 def _refined(mould: Mould, order: gtsam.Ordering, x: Floats) -> tuple[Floats, float, int]:

@@ -181,9 +181,9 @@ def _ties(mechanism: Mechanism, graph: LinearGraph, units: Mapping[Variable, Flo
 
 def _check_residual(problem: _Problem, values: Values, ordering: Ordering, tolerance: float) -> float:
     """The backward error of an answer, or a ResidualError where it is too large."""
-    rows = Rows(problem.physics, NO_UNITS)
-    residual, worst, _ = rows.backward_error(_stacked(values, problem.physics.variables), QUIET_LOOPS)
-    check_residual(residual, problem.graph.factors[rows.factor_of(worst)], problem.graph, ordering, tolerance)
+    x = _stacked(values, problem.physics.variables)
+    residual, worst, _ = Rows(problem.physics, NO_UNITS).backward_error(x, QUIET_LOOPS)
+    check_residual(residual, worst, problem.graph, ordering, tolerance)
     return residual
 
 

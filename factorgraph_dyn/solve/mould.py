@@ -31,20 +31,21 @@ class Mould:
         self.factors = factors
         self.rows = Rows(graph, units)
         self._kept: list[Any] = [factors.at(index) for index in range(factors.size())]  # the views live in them
-        self._entries: list[tuple[Floats, Floats]] = []  # where the entries of each factor go, and come from
+        entries: list[tuple[Floats, Floats]] = []  # where the entries of each factor go, and come from
         self._rhs: list[tuple[Floats, Floats]] = []
         entry = row = 0
         for made in self._kept:
             A, b = made.getA().T, made.getb()
-            self._entries.append((A, self.rows.entries[entry : entry + A.size].reshape(A.shape)))
+            entries.append((A, self.rows.entries[entry : entry + A.size].reshape(A.shape)))
             self._rhs.append((b, self.rows.rhs[row : row + b.size]))
             entry, row = entry + A.size, row + b.size
-        self._pour(self._entries + self._rhs)
+        self._everything = [*entries, *self._rhs]
+        self._pour()
 
     def fill(self, graph: LinearGraph) -> None:
         """Take the numbers of a graph of this structure."""
         self.rows.fill(graph)
-        self._pour(self._entries + self._rhs)
+        self._pour()
 
     def push(self, rhs: Floats) -> gtsam.GaussianFactorGraph:
         """The factors with other right-hand sides; ``rows`` keeps its own."""
@@ -54,8 +55,8 @@ class Mould:
             start += b.size
         return self.factors
 
-    def _pour(self, pairs: list[tuple[Floats, Floats]]) -> None:
-        for there, here in pairs:
+    def _pour(self) -> None:
+        for there, here in self._everything:
             there[...] = here
 
 

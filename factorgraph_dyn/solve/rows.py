@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from factorgraph_dyn.equations import LinearGraph
+from factorgraph_dyn.equations import Factor, LinearGraph
 from factorgraph_dyn.solve.scaling import GraphUnits, column_units, row_units
 from factorgraph_dyn.spatial import Floats
 
 MOTION_ROWS = ("acceleration", "coupling", "velocity")
 MOTIONS = ("A", "a", "V")
+TINY = float(np.finfo(np.float64).tiny)
 
 
 class Quiet(NamedTuple):
@@ -61,29 +62,29 @@ class Rows:
         self._from = np.concatenate(from_index)  # where in the blocks, row after row, each entry stands
         self._scale = self.columns[self._column] / self._row_units[self._row]
         self.entries, self.rhs = np.zeros(len(self._row)), np.zeros(row)
-        self._moves = np.concatenate([np.zeros(0, dtype=bool), *(np.full(x.size, x.kind in MOTIONS) for x in places)])
-        kinds = [np.full(factor.rows, factor.kind not in MOTION_ROWS) for factor in graph.factors]
-        self._of_force = np.concatenate([np.zeros(0, dtype=bool), *kinds])
-        self._ends = np.cumsum([factor.rows for factor in graph.factors])
+        # One where an unknown is a motion, and where a row is one of forces; zero elsewhere.
+        self._moves = np.concatenate([np.zeros(0), *(np.full(x.size, float(x.kind in MOTIONS)) for x in places)])
+        kinds = [np.full(factor.rows, float(factor.kind not in MOTION_ROWS)) for factor in graph.factors]
+        self._of_force = np.concatenate([np.zeros(0), *kinds])
         self.fill(graph)
 
     def fill(self, graph: LinearGraph) -> None:
         """Take the numbers of a graph of this structure."""
         blocks = [block.ravel() for factor in graph.factors for _, block in factor.blocks]
         if blocks:
-            np.multiply(np.concatenate(blocks)[self._from], self._scale, out=self.entries)
+            np.multiply(np.concatenate(blocks).take(self._from), self._scale, out=self.entries)
         if len(self.rhs):
             np.concatenate([factor.rhs for factor in graph.factors], out=self.rhs)
             self.rhs /= self._row_units
 
     def misfit(self, x: Floats, quiet: Quiet = QUIET) -> tuple[Floats, Floats]:
         """What each row misses, and the size that this is to be compared with."""
-        terms = self.entries * x[self._column]
+        terms = self.entries * x.take(self._column)
         rows, sizes = len(self.rhs), np.abs(x)
         misfit: Floats = self.rhs - np.bincount(self._row, terms, rows)
         size: Floats = np.abs(self.rhs) + np.bincount(self._row, np.abs(terms), rows)
-        size += quiet.motion * sizes[self._moves].max(initial=0.0)
-        size[self._of_force] += quiet.force * sizes.max(initial=0.0)
+        size += quiet.motion * (sizes * self._moves).max(initial=0.0)
+        size += quiet.force * sizes.max(initial=0.0) * self._of_force
         return misfit, size
 
     def backward_error(self, x: Floats, quiet: Quiet = QUIET) -> tuple[float, int, Floats]:
@@ -91,10 +92,15 @@ class Rows:
         misfit, size = self.misfit(x, quiet)
         if not len(misfit):
             return 0.0, 0, misfit
-        relative = np.abs(misfit) / np.maximum(size, np.finfo(float).tiny)
+        relative = np.abs(misfit) / np.maximum(size, TINY)
         worst = int(np.argmax(relative))  # of nan too
         return float(relative[worst]), worst, misfit
 
-    def factor_of(self, row: int) -> int:
-        """The index of the factor that a row belongs to."""
-        return int(np.searchsorted(self._ends, row, side="right"))
+
+def factor_of(graph: LinearGraph, row: int) -> Factor:
+    """The factor that a row of a graph belongs to."""
+    for factor in graph.factors:
+        row -= factor.rows
+        if row < 0:
+            return factor
+    raise AssertionError("the graph has fewer rows")

@@ -8,12 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from factorgraph_dyn.equations import Factor, Known, LinearGraph, State, Variable
+from factorgraph_dyn.equations import Known, LinearGraph, State, Variable
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.factors import acceleration, wrench
 from factorgraph_dyn.errors import ResidualError
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.solve.elimination import BayesNet, eliminate, measured
+from factorgraph_dyn.solve.rows import factor_of
 from factorgraph_dyn.solve.scaling import graph_units, scale_graph, variable_units
 from factorgraph_dyn.spatial import Floats
 
@@ -107,25 +108,26 @@ def given_or_nan(known: Known) -> tuple[Floats, Floats]:
 
 
 def check_residual(
-    residual: float, worst: Factor, graph: LinearGraph, ordering: Ordering, tolerance: float = RESIDUAL_TOLERANCE
+    residual: float, worst: int, graph: LinearGraph, ordering: Ordering, tolerance: float = RESIDUAL_TOLERANCE
 ) -> None:
     """Raise a ResidualError if an answer's backward error is too large for it to be trusted.
 
     Args:
         residual: The largest misfit of a row, relative to its terms.
-        worst: The equation with that row.
+        worst: That row.
         graph: The equations.
         ordering: The ordering they were eliminated in.
         tolerance: What is allowed.
     """
     if residual <= tolerance:  # nan must not hide
         return
+    factor = factor_of(graph, worst)
     raise ResidualError(
-        f"The answer misses equation {worst} by {residual:.2e} of its terms (allowed {tolerance:g}): the given "
+        f"The answer misses equation {factor} by {residual:.2e} of its terms (allowed {tolerance:g}): the given "
         "values contradict the equations, or the system is too badly conditioned. Check what is given, or use "
         "another ordering.",
         residual=residual,
-        factor=worst,
+        factor=factor,
         graph=graph,
         ordering=ordering,
     )
