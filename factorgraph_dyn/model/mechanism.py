@@ -199,16 +199,6 @@ class Mechanism:
         if not isinstance(name, str) or name not in self.link_by_name:
             check_name(name, self.link_names, "link", f"mechanism {self.name!r}", InputError)
 
-    @cached_property
-    def carried_inertia(self) -> Mapping[str, float]:
-        """The size of the inertia each joint moves (kg and kg m^2 alike), by joint name."""
-        size = {link.name: float(np.abs(link.spatial_inertia).max()) for link in self.links}
-        carried = {}
-        for joint in reversed(self.topology.outward):
-            carried[joint.name] = size[joint.child] + float(joint.armature.max(initial=0.0))
-            size[joint.parent] += carried[joint.name]
-        return carried
-
     @property
     def size(self) -> float:
         """How far two joints on one link are apart at most, m: the length in which closing is measured."""

@@ -57,7 +57,7 @@ class Natural:
     @cached_property
     def v(self) -> Floats:
         """Units of velocities and accelerations, shape (nv,)."""
-        return _stacked(_freedom_units(joint, self.length) for joint in self.given.joints)
+        return _stacked(freedom_units(joint, self.length) for joint in self.given.joints)
 
     @property
     def work(self) -> float:
@@ -81,7 +81,7 @@ class Natural:
 
     def freedoms(self, part: Joint | Loop) -> Floats:
         """Units of the freedoms of a joint or loop, shape (nv,)."""
-        return _freedom_units(part, self.length)
+        return freedom_units(part, self.length)
 
 
 @lru_cache(maxsize=256)
@@ -89,12 +89,12 @@ def natural(mechanism: Mechanism) -> Natural:
     """The mechanism's own units."""
     extent = max(lengths(mechanism), default=0.0) or 1.0
     weight = max(_masses(mechanism, extent), default=0.0) or 1.0
-    return Natural(mechanism, _power_of_two(extent), _power_of_two(weight), extent, weight)
+    return Natural(mechanism, power_of_two(extent), power_of_two(weight), extent, weight)
 
 
 def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
     """The same mechanism in other units: the length in m, the mass in kg that become 1."""
-    freedom = {joint.name: _freedom_units(joint, length) for joint in mechanism.joints}
+    freedom = {joint.name: freedom_units(joint, length) for joint in mechanism.joints}
     return replace(
         mechanism,
         links=tuple(_link(link, length, mass) for link in mechanism.links),
@@ -128,14 +128,15 @@ def _masses(mechanism: Mechanism, length: float) -> Iterable[float]:
             yield link.mass
             yield float(np.abs(np.asarray(link.inertia)).max()) / length**2
     for joint in mechanism.joints:
-        yield float((joint.armature * (_freedom_units(joint, length) / length) ** 2).max(initial=0.0))
+        yield float((joint.armature * (freedom_units(joint, length) / length) ** 2).max(initial=0.0))
 
 
-def _power_of_two(size: float) -> float:
+def power_of_two(size: float) -> float:
+    """The power of two nearest to a size; 1 for zero."""
     return float(np.exp2(np.round(np.log2(size)))) if size > 0 else 1.0
 
 
-def _freedom_units(part: Joint | Loop, length: float) -> Floats:
+def freedom_units(part: Joint | Loop, length: float) -> Floats:
     """The unit of each of a joint's freedoms: 1 for those that turn, the length for those that slide."""
     turns = part.type.subspace(part.axes, part.pitch, np.eye(4))[:3].any(axis=0)
     return np.where(turns, 1.0, length)
@@ -143,7 +144,7 @@ def _freedom_units(part: Joint | Loop, length: float) -> Floats:
 
 def _coordinate_units(joint: Joint, length: float) -> Floats:
     if joint.nq == joint.nv:
-        return _freedom_units(joint, length)
+        return freedom_units(joint, length)
     return np.array([*[length] * (joint.nq - 4), 1.0, 1.0, 1.0, 1.0])  # [position, ] quaternion
 
 
@@ -153,7 +154,7 @@ def _link(link: Link, length: float, mass: float) -> Link:
 
 
 def _joint(joint: Joint, length: float, mass: float) -> Joint:
-    unit = _freedom_units(joint, length)
+    unit = freedom_units(joint, length)
     work = mass * length**2  # of a torque or force times a freedom's unit
     effects = {name: getattr(joint, name) * unit**2 / work for name in _EFFECTS}
     effects["friction"] = joint.friction * unit / work

@@ -1,11 +1,11 @@
 """Units in which every equation and unknown of a graph is of order one, for a watch as for a crane.
 
 QR mixes the rows that hold a variable, so a row must be of the order of the rows it is mixed with: the balance of a
-link of 1e-9 kg would drown in the rounding of its heavy parent's, and "G A - F" in that of the accelerations. With a
-length l of the mechanism and a mass m_i that the joint into link i carries,
+link of 1e-9 kg would drown in the rounding of its heavy parent's, and "G A - F" in that of the accelerations. With
+the mass m_i that the joint into link i carries and the radius l_i at which it does,
 
-    A_i, acceleration rows    [1, l]                  a_j         1 or l, as the freedom turns or slides
-    F_i, balance rows         m_i [l^2, l]            tau_j       m_i l^2 / unit of a_j
+    A_i, acceleration rows    [1, l_i]                a_j         1 or l_i, as the freedom turns or slides
+    F_i, balance rows         m_i [l_i^2, l_i]        tau_j       m_i l_i^2 / unit of a_j
 
 All units are powers of two, so that nothing is rounded: the answers are those of another description of the same
 mechanism. Found once a mechanism.
@@ -13,16 +13,16 @@ mechanism. Found once a mechanism.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable
-from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import Natural, natural
+from factorgraph_dyn.model import Joint, Loop, Mechanism
+from factorgraph_dyn.model.carried import Carried, carried
+from factorgraph_dyn.model.units import natural, power_of_two
 from factorgraph_dyn.spatial import Floats
 
 LEAST_SHARE = 1e-3  # of the mechanism's mass: forces of joints that carry less are measured by what they carry
@@ -65,9 +65,7 @@ NO_UNITS = GraphUnits()
 @lru_cache(maxsize=256)
 def graph_units(mechanism: Mechanism) -> GraphUnits:
     """The units of a mechanism's dynamics graphs."""
-    own = natural(mechanism)
-    shares = {link: float(_power_of_two(share)) for link, share in _carried(own.mechanism).items()}
-    return _units(own, shares, _power_of_two)
+    return _units(mechanism, {name: here.rounded() for name, here in carried(mechanism).items()})
 
 
 @lru_cache(maxsize=256)
@@ -78,47 +76,33 @@ def force_measures(mechanism: Mechanism) -> Mapping[Name, Floats]:
     for joints that carry next to nothing. No powers of two: the least forces are the same ones in every description.
     """
     own = natural(mechanism)
-    exact = replace(own, length=own.extent, mass=own.weight)
-    shares = {link: min(1.0, share / LEAST_SHARE) for link, share in _carried(exact.mechanism).items()}
-    return _units(exact, shares, np.asarray).variables
+    masses = {name: min(own.weight, here.mass / LEAST_SHARE) for name, here in carried(mechanism).items()}
+    return _units(mechanism, {name: Carried(mass, own.extent) for name, mass in masses.items()}).variables
 
 
-def _units(own: Natural, shares: Mapping[str, float], rounded: Callable[[Floats], Floats]) -> GraphUnits:
-    """Units from a length and a mass, and from the share of the mass that moves with each link, by its name."""
-    mechanism = own.given
+def _units(mechanism: Mechanism, sizes: Mapping[str, Carried]) -> GraphUnits:
+    """Units from what joints and loops carry, by name."""
     variables: dict[Name, Floats] = {}
     equations: dict[Name, Floats] = {}
+    parts: tuple[Joint | Loop, ...] = (*mechanism.joints, *mechanism.loops)
+    for part in parts:
+        here = sizes[part.name]
+        equations["acceleration", part.name] = here.motion
+        variables["F", part.name] = here.wrench
+        variables["a", part.name] = here.freedoms(part)
+        variables["tau", part.name] = equations["torque", part.name] = here.torque(part)
     for joint in mechanism.joints:
-        share, entries = shares[joint.child], mechanism.v_slices[joint.name]
-        variables["A", joint.child] = equations["acceleration", joint.name] = own.motion
-        variables["F", joint.name] = equations["wrench", joint.child] = share * own.wrench
-        variables["a", joint.name] = own.v[entries]
-        variables["tau", joint.name] = equations["torque", joint.name] = share * own.tau[entries]
-    for loop in mechanism.loops:  # the lighter of its links feels it most
-        share = min(shares.get(link, np.inf) for link in (loop.predecessor, loop.successor))
-        equations["acceleration", loop.name] = own.motion
-        variables["F", loop.name] = share * own.wrench
-        equations["planar", loop.name] = share * own.wrench[[0, 1, 3]]
-        variables["a", loop.name] = own.freedoms(loop)
-        variables["tau", loop.name] = equations["torque", loop.name] = share * own.work / own.freedoms(loop)
+        variables["A", joint.child] = sizes[joint.name].motion
+        equations["wrench", joint.child] = sizes[joint.name].wrench
+    for loop in mechanism.loops:
+        equations["planar", loop.name] = sizes[loop.name].wrench[[0, 1, 3]]
     for coupling in mechanism.couplings:
         ends = [mechanism.joint_by_name[name] for name in (coupling.joint, coupling.source)]
-        sizes = np.array([1.0, abs(coupling.ratio)]) * np.concatenate([own.freedoms(joint) for joint in ends])
-        unit = rounded(sizes.max(keepdims=True))
-        equations["coupling", coupling.name] = unit
-        variables["lambda", coupling.name] = min(shares[joint.child] for joint in ends) * own.work / unit
+        motions = [float(sizes[joint.name].freedoms(joint)[0]) for joint in ends]
+        unit = max(motions[0], power_of_two(abs(coupling.ratio)) * motions[1])
+        equations["coupling", coupling.name] = np.array([unit])
+        variables["lambda", coupling.name] = np.array([min(sizes[joint.name].inertia for joint in ends) / unit])
     return GraphUnits(variables, equations)
-
-
-def _carried(mechanism: Mechanism) -> dict[str, float]:
-    """The inertia that the joint into each link carries; where it carries none, the largest; by link name."""
-    carried = mechanism.carried_inertia
-    largest = max(carried.values(), default=0.0) or 1.0
-    return {joint.child: carried[joint.name] or largest for joint in mechanism.joints}
-
-
-def _power_of_two(sizes: npt.ArrayLike) -> Floats:
-    return np.asarray(np.exp2(np.round(np.log2(sizes))), dtype=np.float64)
 
 
 def column_units(graph: LinearGraph, units: GraphUnits) -> Floats:
