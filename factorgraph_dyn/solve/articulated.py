@@ -38,7 +38,7 @@ from factorgraph_dyn.ordering.classical import aba
 from factorgraph_dyn.solve import singularity
 from factorgraph_dyn.solve.contacts import Inputs
 from factorgraph_dyn.solve.elimination import BayesNet, eliminate
-from factorgraph_dyn.solve.scaling import graph_units, scale_graph, variable_units
+from factorgraph_dyn.solve.scaling import graph_units, scale_graph
 from factorgraph_dyn.spatial import Floats
 
 SUSPICIOUS_INERTIA = 1e-7  # of the largest joint inertia; where one is smaller the tree is looked at closely
@@ -88,11 +88,11 @@ class ArticulatedBodies:
         """Joint accelerations without inputs: gravity, velocities, losses, shape (nv,)."""
         mechanism = self.state.mechanism
         values = self.net.net.optimize()
-        a = np.empty(mechanism.nv)
+        a, units = np.empty(mechanism.nv), graph_units(mechanism).variables
         for key, variable in enumerate(self.net.graph.variables):
             if variable.kind == "a":
-                a[mechanism.v_slices[variable.owner]] = values.at(key)
-        return a * natural(mechanism).v
+                a[mechanism.v_slices[variable.owner]] = values.at(key) * units["a", variable.owner]
+        return a
 
     def respond(self, inputs: Inputs) -> Floats:
         """Joint accelerations for unit inputs, M^-1 B, shape (nv, m): one sweep inward, one outward."""
@@ -146,7 +146,7 @@ def articulated_bodies(state: State) -> ArticulatedBodies:
     nv = mechanism.nv
     nothing, everything = np.zeros(nv, dtype=bool), np.ones(nv, dtype=bool)
     graph = dynamics_graph(state, Known(np.full(nv, np.nan), np.zeros(nv), nothing, everything))
-    units = variable_units(graph, graph_units(mechanism))
+    units = graph_units(mechanism)
     names = tuple(name for name in aba(mechanism) if name in graph.by_name)
     left: dict[str, tuple[Floats, Floats, Floats]] = {}
 
@@ -154,12 +154,13 @@ def articulated_bodies(state: State) -> ArticulatedBodies:
         if variable.kind == "F":
             child = mechanism.joint_by_name[variable.owner].child
             T, TP = _blocks_left(variable, child, graph.variables, gathered)
-            left[variable.owner] = T, TP, units[variable]
+            scale = units.variables["F", variable.owner][:, None] / units.variables["A", child]
+            left[variable.owner] = T, TP, scale
 
-    scaled = scale_graph(graph, graph_units(mechanism))
+    scaled = scale_graph(graph, units)
     try:
         net = eliminate(scaled, Ordering("aba", names), watch)
-        joints = _joints(state, _inertias(left, natural(mechanism).motion))
+        joints = _joints(state, _inertias(left))
     except (SingularSystemError, np.linalg.LinAlgError) as error:
         singularity.check_inertia(state, everything)
         raise _not_regular(mechanism) from error
@@ -185,18 +186,17 @@ def _blocks_left(
     raise AssertionError("this elimination does not follow the aba ordering")
 
 
-def _inertias(left: Mapping[str, tuple[Floats, Floats, Floats]], motion: Floats) -> dict[str, Floats]:
+def _inertias(left: Mapping[str, tuple[Floats, Floats, Floats]]) -> dict[str, Floats]:
     """The articulated-body inertia beyond every joint, all solved for at once, shape (6, 6) each.
 
     Args:
-        left: The blocks T and -T P by joint name, and the units of the joint's wrench.
-        motion: The units of accelerations.
+        left: The blocks T and -T P by joint name, and the units of P.
     """
     if not left:
         return {}
     T = np.array([block for block, _, _ in left.values()])
     P = -np.linalg.solve(T, np.array([block for _, block, _ in left.values()]))
-    P *= np.array([wrench for _, _, wrench in left.values()])[:, :, None] / motion
+    P *= np.array([units for _, _, units in left.values()])
     return dict(zip(left, 0.5 * (P + P.transpose(0, 2, 1)), strict=True))
 
 
