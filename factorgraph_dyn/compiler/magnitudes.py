@@ -17,7 +17,7 @@ class Magnitudes:
     """Sizes of the unknowns of a mechanism's equations."""
 
     def __init__(self, mechanism: Mechanism) -> None:
-        self._carried = carried(mechanism)
+        self._carried = carried(mechanism, stretched=True)
         parts: tuple[Joint | Loop, ...] = (*mechanism.joints, *mechanism.loops)
         self._parts = {part.name: part for part in parts}
         self._into = {joint.child: joint.name for joint in mechanism.joints}
@@ -39,7 +39,4 @@ class Magnitudes:
             return self._carried[owner].wrench
         part = self._parts[self._coupled[owner] if kind == "lambda" else owner]
         here = self._carried[part.name]
-        if kind == "a":
-            return here.freedoms(part)
-        armature = part.armature if isinstance(part, Joint) else 0.0
-        return np.maximum(here.torque(part), armature * here.freedoms(part))
+        return here.freedoms(part) if kind == "a" else here.torque(part)

@@ -1,12 +1,13 @@
 """What each joint of a mechanism carries: the sizes of its equations' terms beside each other, whatever the units.
 
-Takes a mechanism; gives for every joint the mass m of the bodies it moves and the radius l at which they lie, were the
-mechanism stretched out. With angular accelerations of order one, the unknowns are then of the sizes
+Takes a mechanism; gives for every joint the mass m of the bodies it moves and a radius l. With angular accelerations
+of order one, the unknowns are then of the sizes
 
-    A[link]  1, l        F[joint]  m l^2, m l        a[joint]  1 or l        tau[joint]  m l^2 or m l
+    A[link]  1, l        F[joint]  m l^2, m l        a[joint]  1 or l        tau[joint]  m l^2 or m l, armature
 
-so that along a chain of any length, and for a light finger on a heavy arm, the terms of an equation are comparable.
-Around a loop, and through a coupling, joints feel each other's armatures as well.
+so that the terms of an equation are comparable, for a light finger on a heavy arm, too. The radius is that of the link
+and its joints; or that at which all bodies lie, were the mechanism stretched out, which is what pivots grow to along a
+chain. Around a loop, and through a coupling, joints feel each other's armatures as well.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
-from factorgraph_dyn.model.parts import Joint, Loop
-from factorgraph_dyn.model.units import freedom_units, natural, power_of_two
+from factorgraph_dyn.model.parts import Joint, Link, Loop
+from factorgraph_dyn.model.units import freedom_units, natural
 from factorgraph_dyn.spatial import Floats
 
 if TYPE_CHECKING:
@@ -56,26 +57,33 @@ class Carried:
         return freedom_units(part, self.radius)
 
     def torque(self, part: Joint | Loop) -> Floats:
-        """Sizes of the torques and forces of a joint or loop, shape (nv,)."""
-        return self.inertia / self.freedoms(part)
-
-    def rounded(self) -> Carried:
-        """The same in powers of two, which scale without rounding."""
-        return Carried(power_of_two(self.mass), power_of_two(self.radius))
+        """Sizes of the torques and forces of a joint or loop, armature included, shape (nv,)."""
+        armature = part.armature if isinstance(part, Joint) else 0.0
+        return np.maximum(self.inertia / self.freedoms(part), armature * self.freedoms(part))
 
 
 @lru_cache(maxsize=256)
-def carried(mechanism: Mechanism) -> dict[str, Carried]:
-    """What every joint and loop carries, by its name."""
+def carried(mechanism: Mechanism, *, stretched: bool = False) -> dict[str, Carried]:
+    """What every joint and loop carries, by its name.
+
+    Args:
+        mechanism: The mechanism.
+        stretched: Take the radius at which all bodies lie instead of that of the link.
+    """
     units = natural(mechanism)
-    moments = {link.name: _moments(link.mass, link.spatial_inertia) for link in mechanism.links}
+    lengths = _link_lengths(mechanism)
+    moments = {link.name: _moments(link) for link in mechanism.links}
     found: dict[str, Carried] = {}
     for joint in reversed(mechanism.topology.outward):
         mass, first, second = moments[joint.child].tolist()
-        # Inertia without mass has no radius of its own.
-        radius = max(np.sqrt(second / mass), _LEAST_LENGTH * units.extent) if mass else units.extent
-        found[joint.name] = Carried(max(mass, second / radius**2, _LEAST_MASS * units.weight), float(radius))
         shift = float(np.linalg.norm(np.asarray(joint.placement)[:3, 3]))
+        radius = max(lengths[joint.child], shift if joint.parent != mechanism.base else 0.0)
+        if stretched and mass:
+            radius = max(radius, float(np.sqrt(second / mass)))
+        # What has neither mass nor length takes the mechanism's.
+        radius = max(radius or units.extent, _LEAST_LENGTH * units.extent)
+        inertia = float(np.abs(mechanism.link_by_name[joint.child].spatial_inertia[:3, :3]).max())
+        found[joint.name] = Carried(max(mass, inertia / radius**2, _LEAST_MASS * units.weight), radius)
         moments[joint.parent] += (mass, first + shift * mass, second + 2 * shift * first + shift**2 * mass)
     for group in loop_groups(mechanism):
         _share(mechanism, group, found)
@@ -86,10 +94,24 @@ def carried(mechanism: Mechanism) -> dict[str, Carried]:
     return found
 
 
-def _moments(mass: float, G: Floats) -> Floats:
+def _moments(link: Link) -> Floats:
     """Mass, first and second moment of a body about its frame, were it all on one side, shape (3,)."""
-    second = float(np.abs(G[:3, :3]).max())
-    return np.array([mass, np.sqrt(mass * second), second])
+    second = float(np.abs(link.spatial_inertia[:3, :3]).max())
+    return np.array([link.mass, np.sqrt(link.mass * second), second])
+
+
+def _link_lengths(mechanism: Mechanism) -> dict[str, float]:
+    """The radius of each link's body about its frame, or the distance of a joint on it if that is larger."""
+    lengths = {
+        link.name: float(np.sqrt(np.abs(link.spatial_inertia[:3, :3]).max() / link.mass)) if link.mass else 0.0
+        for link in mechanism.links
+    }
+    ends = [(joint.parent, joint.placement) for joint in mechanism.joints]
+    ends += [(loop.predecessor, loop.predecessor_placement) for loop in mechanism.loops]
+    ends += [(loop.successor, loop.successor_placement) for loop in mechanism.loops]
+    for link_name, placement in ends:
+        lengths[link_name] = max(lengths[link_name], float(np.linalg.norm(np.asarray(placement)[:3, 3])))
+    return lengths
 
 
 def _share(mechanism: Mechanism, group: Group, found: dict[str, Carried]) -> None:

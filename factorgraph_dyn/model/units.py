@@ -89,7 +89,7 @@ def natural(mechanism: Mechanism) -> Natural:
     """The mechanism's own units."""
     extent = max(lengths(mechanism), default=0.0) or 1.0
     weight = max(_masses(mechanism, extent), default=0.0) or 1.0
-    return Natural(mechanism, power_of_two(extent), power_of_two(weight), extent, weight)
+    return Natural(mechanism, _power_of_two(extent), _power_of_two(weight), extent, weight)
 
 
 def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
@@ -131,8 +131,7 @@ def _masses(mechanism: Mechanism, length: float) -> Iterable[float]:
         yield float((joint.armature * (freedom_units(joint, length) / length) ** 2).max(initial=0.0))
 
 
-def power_of_two(size: float) -> float:
-    """The power of two nearest to a size; 1 for zero."""
+def _power_of_two(size: float) -> float:
     return float(np.exp2(np.round(np.log2(size)))) if size > 0 else 1.0
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable
 from factorgraph_dyn.model import Joint, Loop, Mechanism
 from factorgraph_dyn.model.carried import Carried, carried
-from factorgraph_dyn.model.units import natural, power_of_two
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
 
 LEAST_SHARE = 1e-3  # of the mechanism's mass: forces of joints that carry less are measured by what they carry
@@ -65,7 +65,8 @@ NO_UNITS = GraphUnits()
 @lru_cache(maxsize=256)
 def graph_units(mechanism: Mechanism) -> GraphUnits:
     """The units of a mechanism's dynamics graphs."""
-    return _units(mechanism, {name: here.rounded() for name, here in carried(mechanism).items()})
+    exact = _units(mechanism, carried(mechanism))
+    return GraphUnits(_rounded(exact.variables), _rounded(exact.equations))
 
 
 @lru_cache(maxsize=256)
@@ -78,6 +79,11 @@ def force_measures(mechanism: Mechanism) -> Mapping[Name, Floats]:
     own = natural(mechanism)
     masses = {name: min(own.weight, here.mass / LEAST_SHARE) for name, here in carried(mechanism).items()}
     return _units(mechanism, {name: Carried(mass, own.extent) for name, mass in masses.items()}).variables
+
+
+def _rounded(units: Mapping[Name, Floats]) -> dict[Name, Floats]:
+    """The units as powers of two."""
+    return {name: np.exp2(np.round(np.log2(sizes))) for name, sizes in units.items()}
 
 
 def _units(mechanism: Mechanism, sizes: Mapping[str, Carried]) -> GraphUnits:
@@ -99,7 +105,7 @@ def _units(mechanism: Mechanism, sizes: Mapping[str, Carried]) -> GraphUnits:
     for coupling in mechanism.couplings:
         ends = [mechanism.joint_by_name[name] for name in (coupling.joint, coupling.source)]
         motions = [float(sizes[joint.name].freedoms(joint)[0]) for joint in ends]
-        unit = max(motions[0], power_of_two(abs(coupling.ratio)) * motions[1])
+        unit = max(motions[0], abs(coupling.ratio) * motions[1])
         equations["coupling", coupling.name] = np.array([unit])
         variables["lambda", coupling.name] = np.array([min(sizes[joint.name].inertia for joint in ends) / unit])
     return GraphUnits(variables, equations)
