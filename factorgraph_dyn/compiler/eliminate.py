@@ -385,8 +385,8 @@ class Elimination:
     def _condition(self, misfit: int, given: int) -> Guard:
         """Watch what is left of an equation in given values only, beside the terms it was made of."""
         square = self.tape.mul(self.tape.mul(misfit, misfit), given)
-        terms = self.samples.variance(misfit) / UNIT_ROUNDOFF**2 * self.samples.values(given)
-        usual = float(np.median(terms[self.special :]))
+        terms = self.samples.variance(misfit) / UNIT_ROUNDOFF**2 + self.samples.values(misfit) ** 2
+        usual = float(np.median((terms * self.samples.values(given))[self.special :]))
         label = "square of the misfit of an equation in given values only, which they contradict,"
         return Guard(abs(square), _CONSISTENT**2 * usual, label, small=True)
 

@@ -63,6 +63,8 @@ class System:
         self.D = _joint_scales(here.mechanism, M)  # a = D a~, tau = tau~ / D
         self.M = self.D[:, :, None] * M * self.D[:, None]
         self.unknown_a, self.unknown_tau = unknown_a, unknown_tau
+        units = natural(here.mechanism)
+        self.speed = np.abs(here.v / units.v).max(axis=-1, keepdims=True) * np.sqrt(units.v)
         self._reduce(J * self.D[:, None])
         self._assemble()
 
@@ -115,10 +117,22 @@ class System:
             [_spread(self.read, asked.missed_size), _spread(self.free, D * np.hypot(asked.tau_size, tau))], axis=-1
         )
         blur, made = _spread(self.inverse, size), _times(np.abs(self.inverse), np.abs(_times(self.B, x)))
-        held = _AT_REST * (D * np.hypot(asked.tau_size, tau)).max(axis=-1, keepdims=True) if self.rows.size else TINY
-        scale = np.maximum.reduce([made, np.abs(x), CANCELLED * blur, np.broadcast_to(np.maximum(held, TINY), x.shape)])
+        blur = np.maximum(blur, self._held(asked, tau) / CANCELLED)
+        scale = np.maximum.reduce([made, np.abs(x), CANCELLED * blur])
         scales = self._unpacked(scale, *(np.maximum(np.abs(given), TINY) for given in (a, tau)))
         return Found(a, tau, *scales, self._unpacked(blur, np.zeros(a.shape), np.zeros(a.shape))[0])
+
+    def _held(self, asked: Response, tau: Floats) -> Floats:
+        """What accelerations of joints that closure keeps from moving are measured by, shape (states, columns, 1).
+
+        They are zero but for rounding: of the torques, and of velocities that closure allows up to rounding.
+        """
+        if not self.rows.size:
+            return np.full((len(self.D), 1, 1), TINY)
+        D = self.D[:, None]
+        pushed, turned = (D * np.hypot(asked.tau_size, tau)).max(axis=-1), (self.speed[:, None] ** 2 / D).max(axis=-1)
+        held: Floats = np.maximum(np.maximum(_AT_REST * pushed, CANCELLED * turned), TINY)[..., None]
+        return held
 
     def _unpacked(self, x: Floats, a: Floats, tau: Floats) -> tuple[Floats, Floats]:
         """The arrays with unknowns put in their places."""

@@ -15,13 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from factorgraph_dyn.equations import State
+from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.closure import constraint_directions, coupling_row
 from factorgraph_dyn.model.kinematics import link_jacobian
-from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE
+from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE, loop_paths
 from factorgraph_dyn.solve.contacts import Inputs, join_inputs
 from factorgraph_dyn.spatial import Floats, bracket
 
@@ -62,6 +65,16 @@ def closure_rows(state: State) -> ClosureRows:
     return ClosureRows(independent.T @ J, independent.T @ gamma, reduced)
 
 
+@lru_cache(maxsize=1024)
+def _around(mechanism: Mechanism, loop: str) -> npt.NDArray[np.bool_]:
+    """Which entries of v belong to joints that lie on a loop, shape (nv,)."""
+    lies = np.zeros(mechanism.nv, dtype=bool)
+    for way in loop_paths(mechanism, next(part for part in mechanism.loops if part.name == loop)):
+        for joint in way:
+            lies[mechanism.v_slices[joint.name]] = True
+    return lies
+
+
 def bias_accelerations(state: State) -> dict[str, Floats]:
     """The link accelerations J' v that velocities alone cause, without gravity, by link name, shape (6,)."""
     found = {state.mechanism.base: np.zeros(6)}
@@ -77,6 +90,7 @@ def _loop_rows(state: State, name: str, bias: Mapping[str, Floats]) -> tuple[Flo
     C, Ad = constraint_directions(loop.S), loop.Ad_child_parent
     J_child = link_jacobian(mechanism, state.q, loop.child)
     J = C.T @ (J_child - Ad @ link_jacobian(mechanism, state.q, loop.parent))
+    J[:, ~_around(mechanism, name)] = 0.0  # joints that move both sides alike leave rounding
     rate = bracket(state.twists[loop.child], loop.S @ loop.v)
     if loop.S_rate_v is not None:
         rate = rate + loop.S_rate_v
