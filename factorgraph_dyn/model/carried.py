@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from factorgraph_dyn.model.mechanism import Mechanism
 
 _LEAST_LENGTH = 1e-6  # of the mechanism's length, for joints at which nothing lies apart
-_LEAST_MASS = 1e-9  # of the mechanism's mass, for joints that carry nothing
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,10 @@ def carried(mechanism: Mechanism, *, stretched: bool = False) -> dict[str, Carri
         radius = max(lengths[joint.child], shift if joint.parent != mechanism.base else 0.0)
         if stretched and mass:
             radius = max(radius, float(np.sqrt(second / mass)))
-        # What has neither mass nor length takes the mechanism's.
+        # What has no length or no mass takes the mechanism's.
         radius = max(radius or units.extent, _LEAST_LENGTH * units.extent)
         inertia = float(np.abs(mechanism.link_by_name[joint.child].spatial_inertia[:3, :3]).max())
-        found[joint.name] = Carried(max(mass, inertia / radius**2, _LEAST_MASS * units.weight), radius)
+        found[joint.name] = Carried(max(mass, inertia / radius**2) or units.weight, radius)
         moments[joint.parent] += (mass, first + shift * mass, second + 2 * shift * first + shift**2 * mass)
     for group in loop_groups(mechanism):
         _share(mechanism, group, found)
