@@ -292,7 +292,7 @@ def test_inertial_counts_where_no_geom_does(geom, tmp_path):
     assert compare_with_engine(mechanism, engine, states=2).within(AGREES)
 
 
-WELDED = """<mujoco><default><geom size=".1"/></default><worldbody>
+WELDED = """<mujoco><default><geom size=".1" contype="0" conaffinity="0"/></default><worldbody>
   <body name="a" pos="0 0 1" euler="10 20 30"><joint axis="0 1 0"/><geom pos=".3 0 .1"/>
     <body name="b" pos=".3 0 .1"><joint axis="1 1 0"/><geom/><site name="p" pos=".1 .2 .3" euler="5 0 9"/></body></body>
   <body name="c" pos="1 0 0" euler="5 -20 3"><freejoint/><geom/><site name="s" pos=".3 .1 .2" euler="20 0 0"/></body>
