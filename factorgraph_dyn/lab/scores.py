@@ -135,6 +135,9 @@ def make_score(mechanism: Mechanism, problem: Problem, objective: str) -> Score:
     if objective in ("depth", "blocks"):
         return StructureScore(problem_graph(mechanism, problem), objective)
     try:
-        return TapeScore(mechanism, problem, objective)
+        score = TapeScore(mechanism, problem, objective)
     except CompileError:
         return TraceScore(mechanism, problem)
+    # What repeated equations of loops leave looks unsafe to shared steps; the compiler itself tells it from values.
+    is_blind = bool(mechanism.loops) and math.isinf(score(score.stepper.classical))
+    return TraceScore(mechanism, problem) if is_blind else score
