@@ -17,15 +17,28 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn.compiler.interpret import Interpreter
-from factorgraph_dyn.compiler.problem import Problem
+from factorgraph_dyn.compiler.problem import Problem, make_problem
 from factorgraph_dyn.compiler.program import Program
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
 
 STATES = 4096
 CLOSED_STATES = 128  # states of closed mechanisms are solved for one by one
 FLOOR = 2.2e-16  # nobody has to be better than rounding
+
+
+def _accelerations(
+    mechanism: Mechanism, problem: Problem, values: dict[str, Floats], rng: np.random.Generator
+) -> Floats:
+    """Accelerations at some states; those that loops and passive joints allow where they have a say."""
+    if not mechanism.is_closed_kind or "a" not in problem.arguments:
+        return rng.normal(size=values["v"].shape) * natural(mechanism).v
+    forward = make_problem(mechanism, "forward")
+    tau = np.where(problem.known_tau, 0.0, values["tau"])
+    columns = [column for array in (values["q"], values["v"], tau) for column in array.T]
+    return np.array(Interpreter(trace(mechanism, forward, forward.classical).program, columns).outputs()).T
 
 
 class AccuracyCheck:
@@ -38,9 +51,9 @@ class AccuracyCheck:
         values: dict[str, Floats] = {
             "q": np.array([q for q, _ in drawn]).reshape(count, mechanism.nq),
             "v": np.array([v for _, v in drawn]).reshape(count, mechanism.nv),
-            "a": rng.normal(size=(count, mechanism.nv)),
-            "tau": rng.normal(size=(count, mechanism.nv)),
+            "tau": rng.normal(size=(count, mechanism.nv)) * natural(mechanism).tau,
         }
+        values["a"] = _accelerations(mechanism, problem, values, rng)
         self.arguments = tuple(values[name] for name in problem.arguments)
         self._inputs = [column for array in self.arguments for column in array.T]
         reference = trace(mechanism, problem, problem.classical).program

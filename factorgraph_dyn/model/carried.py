@@ -127,4 +127,4 @@ def _share(mechanism: Mechanism, group: Group, found: dict[str, Carried]) -> Non
 
 def _armature(joint: Joint, here: Carried) -> float:
     """A joint's largest armature, kg m^2."""
-    return float((joint.armature * (here.radius / here.freedoms(joint)) ** 2).max(initial=0.0))
+    return float((joint.armature * here.freedoms(joint) ** 2).max(initial=0.0))

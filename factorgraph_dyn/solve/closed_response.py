@@ -28,6 +28,8 @@ from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE, loop_paths
 from factorgraph_dyn.solve.contacts import Inputs, join_inputs
 from factorgraph_dyn.spatial import Floats, bracket
 
+ROUNDING = 1e-12  # of the terms that the rows of closure are made of, which turn by a radian or move by a length
+
 
 @dataclass(frozen=True, eq=False)
 class ClosureRows:
@@ -57,7 +59,8 @@ def closure_rows(state: State) -> ClosureRows:
     J, gamma = np.vstack([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     inputs = join_inputs([part[2] for part in parts])
     left, values, _ = np.linalg.svd(J, full_matrices=False)
-    independent = left[:, values > RANK_TOLERANCE * values.max(initial=0.0)]
+    # A loop that repeats joints of the tree leaves rounding of order-one terms, in the mechanism's own units.
+    independent = left[:, values > max(RANK_TOLERANCE * values.max(initial=0.0), ROUNDING)]
     names = tuple(f"closure.{k}" for k in range(independent.shape[1]))
     reduced = Inputs(
         names, inputs.torques @ independent, {link: W @ independent for link, W in inputs.wrenches.items()}
