@@ -1,0 +1,218 @@
+"""Kernels of robots that nobody tuned for: constants, frames, pivots and loops that once gave wrong numbers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.compiler import field
+from factorgraph_dyn.compiler.problem import make_problem
+from factorgraph_dyn.compiler.reframe import reframed
+from factorgraph_dyn.compiler.samples import SampledTape
+from factorgraph_dyn.compiler.tape import Tape
+from factorgraph_dyn.compiler.trace import trace
+from factorgraph_dyn.model.units import described_in, natural
+from factorgraph_dyn.spatial import pose, rotation_about
+
+AGREES = 1e-11
+
+
+def assert_forward_agrees(mechanism, states=6, *, tolerance=AGREES, ordering=None, seed=0):
+    """The forward kernel's answers are those of the graph."""
+    rng = np.random.default_rng(seed)
+    kernel = fgd.compile(mechanism, "forward", ordering=ordering)
+    unit = natural(mechanism)
+    for _ in range(states):
+        q, v = mechanism.random_state(rng)
+        tau = np.where(mechanism.torque_entries(), rng.normal(size=mechanism.nv), 0.0) * unit.tau
+        expected = fgd.forward_dynamics(mechanism, q, v, tau).a / unit.v
+        np.testing.assert_allclose(kernel(q, v, tau) / unit.v, expected, atol=tolerance * np.abs(expected).max())
+
+
+# ---- constants
+
+
+@pytest.mark.parametrize("power", [31, 60, 61, 122, 183])
+def test_powers_of_two_are_different_constants(power):
+    assert field.residue_of_float(2.0**-power) != 1
+    tape = Tape()
+    assert tape.constant(2.0**-power) != tape.constant(1.0)
+
+
+def test_constants_with_one_residue_and_two_values_stay_two():
+    tape = Tape()
+    one = tape.constant(1.25, residue=12345)
+    other = tape.constant(3.5, residue=12345)
+    assert one != other
+    assert (tape.constants[one], tape.constants[other]) == (1.25, 3.5)
+    assert tape.constant(1.25 * (1 + 1e-15), residue=12345) == one
+
+
+def test_two_has_a_huge_order():
+    half = (field.PRIME - 1) // 2
+    assert pow(2, half, field.PRIME) == 1  # a square, so that the sine of 45 degrees has a residue
+    assert all(pow(2, half // factor, field.PRIME) != 1 for factor in range(2, 10_000) if half % factor == 0)
+    assert all(half % factor for factor in range(2, 10_000))
+
+
+# ---- frames
+
+
+@pytest.mark.parametrize("tilt", [1e-4, 1e-6, 4e-8, 3e-9])
+def test_frames_of_nearly_parallel_axes_stay_near(tilt):
+    joints, links = [], [fgd.Link("base")]
+    for k in range(4):
+        links.append(fgd.Link(f"link{k}", 1.0 + k, (0.1, 0.02, 0.03 * k), np.diag([0.02, 0.03, 0.01])))
+        R = rotation_about(np.array([1.0, 0.0, 0.0]), tilt * (-1) ** k)
+        joints.append(fgd.Joint(f"joint{k}", "revolute", links[k].name, f"link{k}", pose(R, np.array([0.3, 0.2, 0.1]))))
+    mechanism = fgd.Mechanism("nearly_planar", tuple(links), tuple(joints))
+    far = max(np.abs(np.asarray(joint.placement)[:3, 3]).max() for joint in reframed(mechanism).mechanism.joints)
+    assert far < 10 * natural(mechanism).length
+    assert_forward_agrees(mechanism)
+
+
+@pytest.mark.parametrize("tilt", [4e-8, 1e-12])
+def test_small_tilts_are_kept(tilt):
+    """A joint that leans by so little has an axis of exactly 1 in its largest entry."""
+    arm = fgd.Mechanism(
+        "leaning",
+        (fgd.Link("base"), fgd.Link("arm", 1.0, (0.0, 0.0, 1.0), np.diag([1.0, 1.0, 1e-9]))),
+        (fgd.Joint("lean", "revolute", "base", "arm", axis=(tilt, 0.0, 1.0), armature=1e-12),),
+        gravity=(0.0, -9.81, 0.0),
+    )
+    tau = fgd.compile(arm, "inverse")(np.zeros(1), np.zeros(1), np.zeros(1))
+    assert tau[0] == pytest.approx(-9.81 * tilt, rel=1e-9, abs=0.0)
+
+
+def test_rotations_are_made_rotations():
+    """Seven digits of a rotation make one to rounding, so that R^T is R^-1 in every equation."""
+    R = np.round(rotation_about(np.array([1.0, 2.0, 3.0]) / np.sqrt(14), 0.7), 7)
+    joint = fgd.Joint("j", "revolute", "a", "b", pose(R, np.zeros(3)))
+    made = np.asarray(joint.placement)[:3, :3]
+    assert np.abs(made @ made.T - np.eye(3)).max() < 4e-16
+    assert np.abs(made - R).max() < 1e-6
+    planar = np.array([[0.8, -0.60000001, 0.0], [0.60000001, 0.8, 0.0], [0.0, 0.0, 1.0]])
+    made = np.asarray(fgd.Joint("j", "revolute", "a", "b", pose(planar, np.zeros(3))).placement)[:3, :3]
+    assert np.count_nonzero(made) == 5
+
+
+# ---- rounding and values
+
+
+def test_rounding_is_told_from_values_in_any_units():
+    for unit in (1e-12, 1.0, 1e12):
+        tape = Tape(samples=8)
+        samples = SampledTape(tape)
+        x = tape.input("x", np.linspace(1.0, 2.0, 8))
+        third = tape.mul(x, tape.constant(unit / 3.0))
+        thrice = tape.add(tape.add(third, third), third)
+        noise = tape.add(thrice, -tape.mul(x, tape.constant(unit * (1.0 + 3e-16))))
+        small = tape.mul(x, tape.constant(1e-13 * unit))
+        assert samples.is_rounding(noise)
+        assert not samples.is_rounding(small)
+        assert not samples.is_rounding(tape.add(tape.mul(x, tape.constant(unit)), small))
+
+
+@pytest.mark.parametrize("robot", ["four_bar", "five_bar", "delta"])
+@pytest.mark.parametrize(("mass", "length"), [(1e-3, 1e-2), (1e-6, 1e-2), (1e-9, 1e-6), (1e6, 1e3)])
+def test_small_and_large_linkages(robot, mass, length):
+    mechanism = described_in(fgd.robots.BUILT_IN[robot](), 1 / length, 1 / mass)
+    assert_forward_agrees(mechanism, 3, tolerance=1e-9)
+
+
+def test_repeated_joints_constrain_nothing():
+    """A loop beside a joint of the same axis leaves nothing but rounding of its equations."""
+    R = rotation_about(np.array([0.6, 0.0, 0.8]), 1.1)
+    place = pose(R, np.array([0.2, -0.2, -0.7]))
+    mechanism = fgd.Mechanism(
+        "hinge",
+        (fgd.Link("base"), fgd.Link("door", 1.0, (0.1, 0.3, 0.0), np.eye(3))),
+        (fgd.Joint("upper", "revolute", "base", "door", place),),
+        (fgd.Loop("lower", "revolute", "door", "base", successor_placement=place),),
+    )
+    assert fgd.iwim(mechanism, np.zeros(1)) == pytest.approx(fgd.iwim(mechanism.tree, np.zeros(1)))
+    assert_forward_agrees(mechanism)
+    assert fgd.compile(mechanism, "iwim")(np.zeros(1)) == pytest.approx(fgd.iwim(mechanism.tree, np.zeros(1)))
+
+
+def test_fingers_light_beside_their_motors():
+    """Links of grams behind gears whose armature is a thousand times their inertia, in a planar loop of balls."""
+    light = fgd.robots.four_bar()
+    links = tuple(replace(link, mass=1e-3 * link.mass, inertia=1e-3 * np.asarray(link.inertia)) for link in light.links)
+    mechanism = replace(
+        light,
+        links=links,
+        joints=tuple(replace(joint, armature=1.0) for joint in light.joints),
+        loops=tuple(replace(loop, kind="spherical") for loop in light.loops),
+    )
+    assert_forward_agrees(mechanism)
+
+
+# ---- long chains
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_large_trees_compile(seed):
+    mechanism = fgd.robots.random_tree(50, seed=seed)
+    program = trace(mechanism, make_problem(mechanism, "forward"), "aba").program
+    assert program.operations.total < 700 * mechanism.nv
+
+
+def test_operations_of_chains_grow_linearly():
+    def operations(links):
+        chain = fgd.robots.random_tree(links, seed=0, branching=1.0, kinds=("revolute",))
+        return trace(chain, make_problem(chain, "forward"), "aba").program.operations.total
+
+    ten, twenty, forty = operations(10), operations(20), operations(40)
+    assert (forty - twenty) <= 2.3 * (twenty - ten)
+
+
+# ---- states
+
+
+def test_conditions_on_accelerations_are_beside_what_is_given():
+    """A tiny or a huge acceleration that keeps the loop is answered, one that does not is not."""
+    mechanism = replace(fgd.robots.five_bar(), gravity=(0.0, 0.0, 0.0))
+    kernel = fgd.compile(mechanism, "inverse")
+    q, _ = mechanism.random_state(3)
+    still = np.zeros(mechanism.nv)
+    wanted = np.array([1.0, 0.0, 2.0, 0.0])
+    a = fgd.constraints(mechanism, q, still).complete_acceleration(wanted, given=["left_shoulder", "right_shoulder"])
+    for size in (1e-6, 1.0, 1e9):
+        assert np.isfinite(kernel(q, still, size * a)).all()
+        assert np.isnan(kernel(q, still, size * ([*a, 0, 0.001, 0, 0]))).all()
+
+
+def test_open_states_within_an_integrators_step_are_answered():
+    """Redundant rows of loops that are open by 1e-7 contradict each other by as much, and nobody asked them."""
+    mechanism = fgd.robots.four_bar_chain(2)
+    kernel = fgd.compile(mechanism, "forward")
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        q, v = mechanism.random_state(rng)
+        drifted = q + 1e-7 * rng.normal(size=mechanism.nq)
+        found, exact = (kernel(x, v, np.zeros(mechanism.nv)) for x in (drifted, q))
+        np.testing.assert_allclose(found, exact, atol=1e-4 * np.abs(exact).max())
+
+
+def test_fingers_that_start_closed_have_kernels_there():
+    """Pivots that are multiples of a finger's travel vanish where the gripper is closed: at the neutral state."""
+
+    def finger(side):
+        place = pose(rotation_about(np.array([0.0, 0.0, 1.0]), 0.3), np.array([0.0, 0.0, 0.1]))
+        return fgd.Joint(
+            f"{side}", "prismatic", "hand", f"{side}_tip", place, (0.0, 1.0 if side == "left" else -1.0, 0.0)
+        )
+
+    links = [fgd.Link("base"), fgd.Link("hand", 1.0, (0.0, 0.0, 0.05), 0.01 * np.eye(3))]
+    links += [fgd.Link(f"{side}_tip", 0.1, (0.01, 0.02, 0.03), 1e-4 * np.eye(3)) for side in ("left", "right")]
+    gripper = fgd.Mechanism(
+        "gripper",
+        tuple(links),
+        (fgd.Joint("wrist", "revolute", "base", "hand"), finger("left"), finger("right")),
+        couplings=(fgd.Coupling("mimic", "right", "left"),),
+    )
+    for ordering in ("aba", "crba", "colamd", "natural"):
+        kernel = fgd.compile(gripper, "forward", ordering=ordering)
+        assert np.isfinite(kernel(gripper.neutral(), np.zeros(3), np.ones(3))).all()
