@@ -27,6 +27,8 @@ from factorgraph_dyn.model import Joint, Loop, Mechanism
 from factorgraph_dyn.model.kinematics import joint_motion
 from factorgraph_dyn.spatial import Floats
 
+_ROUNDING = 1e-12  # of the terms that an entry of closure's Jacobian is made of
+
 
 @dataclass(frozen=True, eq=False)
 class Moving:
@@ -202,7 +204,9 @@ class ManyStates:
         if not self.mechanism.is_closed_kind:
             return np.zeros((self.states, 0, nv))
         units = np.broadcast_to(np.eye(nv), (self.states, nv, nv))
-        return _transposed(self._missed(units, self._outward(units, still=True)[0], still=True))
+        A, A_size = self._outward(units, still=True)
+        missed, size = self._missed(units, A, still=True), self._missed_size(units, A_size, still=True)
+        return _transposed(np.where(np.abs(missed) > _ROUNDING * size, missed, 0.0))  # scaling makes no row of rounding
 
     def _outward(self, a: Floats, still: bool) -> tuple[dict[str, Floats], dict[str, Floats]]:
         mechanism = self.mechanism

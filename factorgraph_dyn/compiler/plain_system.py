@@ -30,7 +30,6 @@ CANCELLED = 1e-3  # of the terms that make an answer, below which it is measured
 TINY = float(np.finfo(np.float64).tiny)
 _LEAST_INERTIA = 1e-10  # of what a joint usually moves
 _AT_REST = 1e-5  # of what the torques would do to joints that no closure held, for those that it keeps from moving
-_LEAST_ROW = 1e-10  # of the largest row of closure, below which one is rounding
 _RANK = 1e-8  # of the largest singular value of closure, below which a row repeats others
 
 
@@ -73,7 +72,7 @@ class System:
         """Split the joints' space into what closure demands and what it leaves free."""
         states, rows, nv = J.shape
         norms = np.linalg.norm(J, axis=-1, keepdims=True)
-        norms = np.maximum(norms, _LEAST_ROW * norms.max(axis=1, keepdims=True, initial=TINY))  # else rounding is a row
+        norms = np.where(norms > 0, norms, 1.0)
         U, s, Vt = np.linalg.svd(J / norms) if rows else (np.zeros((states, 0, 0)), np.zeros((states, 0)), np.eye(nv))
         ranks = (s > _RANK * s[:, :1]).sum(axis=-1)
         rank = int(np.bincount(ranks).argmax())  # elsewhere closure is singular

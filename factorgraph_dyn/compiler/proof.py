@@ -168,7 +168,7 @@ class Trial:
     def _verdict(self, errors: dict[str, Floats], answered: Mask) -> Proof:
         condition, ordinary = self.system.condition, self.states.ordinary
         judged, regular = answered & (condition < SOLVABLE), condition < REGULAR
-        accuracy, worst = 0.0, "nothing"
+        accuracy, worst = 0.0 if judged.any() else np.inf, "nothing"  # what nobody could judge is not proved
         for name, error in errors.items():
             found = np.nan_to_num(error[judged], nan=np.inf)
             if found.size and found.max() > accuracy:

@@ -7,7 +7,7 @@ of order one, the unknowns are then of the sizes
 
 so that the terms of an equation are comparable, for a light finger on a heavy arm, too. The radius is that of the link
 and its joints; or that at which all bodies lie, were the mechanism stretched out, which is what pivots grow to along a
-chain. Around a loop, and through a coupling, joints feel each other's armatures as well.
+chain. Around a loop, and through a coupling, joints feel each other's armatures and, in part, bodies.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from factorgraph_dyn.spatial import Floats
 if TYPE_CHECKING:
     from factorgraph_dyn.model.mechanism import Mechanism
 
+_PASSED_ON = 1e-3  # of the largest inertia around a loop, which a light link between heavy ones has to carry on
 _LEAST_LENGTH = 1e-6  # of the mechanism's length, for joints at which nothing lies apart
 
 
@@ -114,15 +115,16 @@ def _link_lengths(mechanism: Mechanism) -> dict[str, float]:
 
 
 def _share(mechanism: Mechanism, group: Group, found: dict[str, Carried]) -> None:
-    """Let all joints of a group carry the largest armature among them."""
+    """Let light joints of a group pass on what heavy ones and their armatures ask for."""
     joints = set(group.joints)
     for loop in (mechanism.loops[k] for k in group.members if k < len(mechanism.loops)):
         for way in loop_paths(mechanism, loop):
             joints.update(way)
     armature = max(_armature(joint, found[joint.name]) for joint in joints)
+    least = max(armature, _PASSED_ON * max(found[joint.name].inertia for joint in joints))
     for joint in joints:
         here = found[joint.name]
-        found[joint.name] = Carried(max(here.mass, armature / here.radius**2), here.radius)
+        found[joint.name] = Carried(max(here.mass, least / here.radius**2), here.radius)
 
 
 def _armature(joint: Joint, here: Carried) -> float:
