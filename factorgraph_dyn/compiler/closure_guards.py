@@ -18,22 +18,22 @@ from factorgraph_dyn.compiler.tape import Tape
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.model.closure import coupling_error
 from factorgraph_dyn.model.kinematics import link_poses, loop_pose
-from factorgraph_dyn.model.units import Natural, natural
+from factorgraph_dyn.model.units import Natural
 from factorgraph_dyn.spatial import Array, pose
 
 _OPEN = 0.02
 _STILL = 1e-6  # of gravity's effect on the mechanism, a squared speed below which it is as good as at rest
 
 
-def closure_guards(tape: Tape, state: State, q: Array) -> list[Guard]:
+def closure_guards(tape: Tape, state: State, q: Array, own: Natural) -> list[Guard]:
     """What a kernel has to watch so that it refuses states that are far from closed.
 
     Args:
         tape: Where the values are.
         state: The state of symbols.
         q: The coordinates as the user gives them, which may be shifted in the state; couplings are about these.
+        own: Units in which closing is measured.
     """
-    own = natural(state.mechanism)
     return [
         Guard(ref, _OPEN**2, f"square by which {what} misses the closure of {name!r}", small=True)
         for what, name, square in (*_of_loops(state, own), *_of_couplings(state, q, own))

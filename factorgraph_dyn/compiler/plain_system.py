@@ -116,9 +116,9 @@ class System:
         size = np.concatenate(
             [_spread(self.read, asked.missed_size), _spread(self.free, D * np.hypot(asked.tau_size, tau))], axis=-1
         )
-        blur, made = _spread(self.inverse, size), _times(np.abs(self.inverse), np.abs(_times(self.B, x)))
+        blur = _spread(self.inverse, size)
         blur = np.maximum(blur, self._held(asked, tau) / CANCELLED)
-        scale = np.maximum.reduce([made, np.abs(x), CANCELLED * blur])
+        scale = np.maximum(np.abs(x), CANCELLED * blur)
         scales = self._unpacked(scale, *(np.maximum(np.abs(given), TINY) for given in (a, tau)))
         return Found(a, tau, *scales, self._unpacked(blur, np.zeros(a.shape), np.zeros(a.shape))[0])
 

@@ -4,7 +4,7 @@ Takes a mechanism, a problem and a compiled function; gives how exact its answer
 that shares nothing with the way the kernel was made (`newton_euler`). What the answers miss of the equations is carried
 over to an error of the answers themselves (`plain_system`), B dx = residual, and every entry's error is measured by
 
-    |B^-1| |B x|              what the answer is made of, or, where that is larger, by
+    |x|                       the answer, or, where that is larger, by
     |B^-1| size / 1000        what rounding of the equations' terms can do to it (squares added, as chance does)
 
 A kernel as good as rounding allows has some 1e-15 to 1e-12; `ALLOWED` is the largest error that is given away. States

@@ -68,6 +68,7 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
+from factorgraph_dyn.model.size import measured
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 from factorgraph_dyn.spatial import Floats, cross
@@ -145,7 +146,8 @@ class Tracer:
         outputs = [self.output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        guards = _distinct([*closure_guards(self.tape, state, self.values["q"]), *eliminated.guards])
+        closed = closure_guards(self.tape, state, self.values["q"], measured(self.given))
+        guards = _distinct([*closed, *eliminated.guards])
         program = programs.build(self.tape, self.input_refs, flat, guards, eliminated.milestones)
         inputs = tuple(Operand((len(self.values[name]),)) for name in self.problem.arguments)
         shapes = tuple(Operand(output.shape) for output in outputs)

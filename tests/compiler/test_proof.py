@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn import spatial
 from factorgraph_dyn.compiler import cache, compile
 from factorgraph_dyn.compiler.newton_euler import Loads, ManyStates
 from factorgraph_dyn.compiler.problem import make_problem
@@ -179,6 +180,36 @@ def test_small_errors_of_closed_mechanisms_are_seen(make, problem):
     kernel, asked = compile(mechanism, problem), make_problem(mechanism, problem)
     assert Trial(mechanism, asked).judge(kernel.gufunc).is_good
     assert not Trial(mechanism, asked).judge(lambda *args: kernel.gufunc(*args) * (1 + SMALL_ERROR)).holds
+
+
+@pytest.mark.parametrize("tilt", [(0.0, 0.0, 0.0), (1e-7, 0.0, 0.0), (0.3, 0.7, -0.2)])
+def test_small_errors_in_oblique_planes_are_seen(tilt):
+    """Equations out of the plane are rounding, and must not count as closure that leaves nothing free."""
+    turn = spatial.exponential(np.array([*tilt, 0.0, 0.0, 0.0]))
+    straight = fgd.robots.four_bar()
+    joints = [
+        replace(joint, placement=turn @ joint.placement) if joint.parent == straight.base else joint
+        for joint in straight.joints
+    ]
+    loops = [
+        replace(loop, predecessor_placement=turn @ loop.predecessor_placement)
+        if loop.predecessor == straight.base
+        else replace(loop, successor_placement=turn @ loop.successor_placement)
+        if loop.successor == straight.base
+        else loop
+        for loop in straight.loops
+    ]
+    mechanism = replace(straight, joints=tuple(joints), loops=tuple(loops))
+    kernel, asked = compile(mechanism, "forward"), make_problem(mechanism, "forward")
+    assert Trial(mechanism, asked).judge(kernel.gufunc).is_good
+    assert not Trial(mechanism, asked).judge(lambda *args: kernel.gufunc(*args) * (1 + SMALL_ERROR)).holds
+
+
+def test_what_nobody_can_judge_is_not_proved():
+    mechanism = fgd.robots.puma560()
+    trial = Trial(mechanism, make_problem(mechanism, "forward"))
+    trial.system.condition = np.full(len(trial.states.q), np.inf)
+    assert not trial.judge(lambda q, v, tau: tau).holds
 
 
 @pytest.mark.parametrize("problem", ["forward", "inverse"])

@@ -216,3 +216,45 @@ def test_fingers_that_start_closed_have_kernels_there():
     for ordering in ("aba", "crba", "colamd", "natural"):
         kernel = fgd.compile(gripper, "forward", ordering=ordering)
         assert np.isfinite(kernel(gripper.neutral(), np.zeros(3), np.ones(3))).all()
+
+
+def test_open_loops_are_refused_beside_a_rotor_without_mass():
+    """A body of much inertia and next to no mass says nothing about how large a mechanism is."""
+    bar = fgd.robots.four_bar()
+    rotor = fgd.Link("rotor", 1e-6, (0.0, 0.0, 0.0), 0.1 * np.eye(3))
+    joint = fgd.Joint("spin", "revolute", bar.base, "rotor")
+    mechanism = replace(bar, links=(*bar.links, rotor), joints=(*bar.joints, joint))
+    kernel = fgd.compile(mechanism, "forward")
+    q, v = mechanism.random_state(0)
+    assert np.isfinite(kernel(q, v, np.zeros(4))).all()
+    assert np.isnan(kernel(q + np.array([0.3, 0.0, 0.0, 0.0]), v, np.zeros(4))).all()
+
+
+@pytest.mark.parametrize("light", [1e-12, 1e-8, 1e-4])
+@pytest.mark.parametrize("ordering", ["aba", "colamd"])
+def test_a_light_coupler_between_heavy_links(light, ordering):
+    bar = fgd.robots.four_bar()
+    coupler = bar.joints[1].child
+    links = tuple(
+        replace(link, mass=light * link.mass, inertia=light * np.asarray(link.inertia))
+        if link.name == coupler
+        else link
+        for link in bar.links
+    )
+    assert_forward_agrees(replace(bar, links=links), tolerance=1e-9, ordering=ordering)
+
+
+@pytest.mark.parametrize("ordering", fgd.ORDERING_NAMES[1:])
+def test_a_five_bar_closed_by_a_weld(ordering):
+    mechanism = fgd.robots.five_bar(actuated=5)
+    assert {loop.kind for loop in mechanism.loops} == {"fixed"}
+    assert_forward_agrees(mechanism, 3, ordering=ordering)
+
+
+@pytest.mark.parametrize(("robot", "seconds"), [("four_bar", 1.5), ("delta", 0.4)])
+def test_simulations_by_kernels_do_not_stop_at_regular_states(robot, seconds):
+    mechanism = fgd.robots.BUILT_IN[robot]()
+    q, v = mechanism.random_state(0)
+    kernel = fgd.compile(mechanism, "forward")
+    found = fgd.simulate(mechanism, q, v, None, seconds, 2e-3, engine=kernel)
+    assert np.isfinite(found.q).all()

@@ -213,3 +213,9 @@ def test_twins_of_the_humanoid():
     assert [twin[variable] for twin in Twins(humanoid).of(variable)] == [
         f"F[{subtree[0].name}]" for subtree in families[0][1:]
     ]
+
+
+def test_loops_whose_equations_repeat_each_other_are_searched():
+    found = fgd.search_orderings(fgd.robots.BUILT_IN["stewart"](), "inverse", budget=3)
+    assert np.isfinite(found.score)
+    assert found.error < 1e-10
