@@ -14,10 +14,10 @@ Operations of inverse (rnea) and forward dynamics (aba), each change added to th
 
                  general 6R     PUMA 560    UR5         Panda        humanoid
     none         1322  3038     568 1034    636 1195    989  1899    2059  5762
-    regroup      1210  2852     424  859    390  878    825  1696    1811  5423
-    classical    1038  2731     396  843    359  868    728  1615    1557  5151
-    split         869  2636     377  858    335  813    682  1485    1422  4727
-    reframe       794  1946     377  858    335  813    639  1408    1422  4727
+    regroup      1162  2804     424  859    390  878    825  1696    1803  5415
+    classical    1038  2731     396  843    359  868    728  1615    1550  5144
+    split         869  2633     377  858    335  813    682  1485    1415  4720
+    reframe       794  1949     377  858    335  813    639  1408    1415  4720
     published     836  2067
 
     problem               kernel                      known, kept (parameters)        result
