@@ -166,6 +166,17 @@ def _foreign(question, index, error) -> Verdict:
     return Verdict("foreign", question, index, np.inf, 1.0, words)
 
 
+def _family_size(mechanism, case: Case, question: Question, name: str):
+    """The largest of all results of one kind, motions or forces: what a locked joint or link is zero beside."""
+    motions = name[0] in "aAV"
+    sizes = [
+        np.abs(answer.value / result_units(mechanism, other, question)).max(initial=LD(0))
+        for other, answer in case.answers.items()
+        if answer.unique and (other[0] in "aAV") == motions
+    ]
+    return max(sizes, default=LD(0))
+
+
 def compare(mechanism, case: Case, question: Question, found: dict, index: int) -> Verdict:
     """The verdict on numbers."""
     verdict = Verdict("right", question, index, 0.0, case.condition)
@@ -190,6 +201,7 @@ def compare(mechanism, case: Case, question: Question, found: dict, index: int) 
         bound = np.abs(answer.bound / units).max(initial=LD(0))
         if answer.usual is not None:
             size = max(size, SMALL * np.abs(answer.usual / units).max())
+        size = max(size, SMALL * _family_size(mechanism, case, question, name))
         share = float(error / size) if size else (np.inf if error else 0.0)
         if error > TOLERANCE * size + ROUNDING * bound:
             if verdict.kind == "right" or share > verdict.error:
