@@ -159,8 +159,8 @@ def _proved(
     if not best.proof.holds:
         raise CompileError(
             f"The {problem.name} kernel of mechanism {mechanism.name!r} does not satisfy the mechanism's own equations "
-            f"and is not given away: {best.proof}, by the best of {len(made)} routes. Take another ordering, or look "
-            "for masses and inertias that differ by many orders of magnitude.",
+            f"and is not given away: {best.proof}, by the best of {len(made)} routes. Take another ordering, such as "
+            "crba or colamd, or look for masses and inertias that differ by many orders of magnitude.",
             proof=best.proof,
         )
     return best.entry, best.code

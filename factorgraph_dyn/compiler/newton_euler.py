@@ -27,7 +27,7 @@ from factorgraph_dyn.model import Joint, Loop, Mechanism
 from factorgraph_dyn.model.kinematics import joint_motion
 from factorgraph_dyn.spatial import Floats
 
-_ROUNDING = 1e-12  # of the terms that an entry of closure's Jacobian is made of
+_ROUNDING = 1e-12  # of the largest terms that a joint brings into closure
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +206,8 @@ class ManyStates:
         units = np.broadcast_to(np.eye(nv), (self.states, nv, nv))
         A, A_size = self._outward(units, still=True)
         missed, size = self._missed(units, A, still=True), self._missed_size(units, A_size, still=True)
-        return _transposed(np.where(np.abs(missed) > _ROUNDING * size, missed, 0.0))  # scaling makes no row of rounding
+        least = _ROUNDING * size.max(axis=-1, keepdims=True, initial=0.0)
+        return _transposed(np.where(np.abs(missed) > least, missed, 0.0))  # scaling must make no row of rounding
 
     def _outward(self, a: Floats, still: bool) -> tuple[dict[str, Floats], dict[str, Floats]]:
         mechanism = self.mechanism
