@@ -16,12 +16,15 @@ from factorgraph_dyn.compiler.program import Guard
 from factorgraph_dyn.compiler.symbol import Symbol, references
 from factorgraph_dyn.compiler.tape import Tape
 from factorgraph_dyn.equations import State
+from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.closure import coupling_error
 from factorgraph_dyn.model.kinematics import link_poses, loop_pose
+from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.units import Natural
-from factorgraph_dyn.spatial import Array, pose
+from factorgraph_dyn.spatial import Array, Floats, pose
 
 _OPEN = 0.02
+_MODES = 3  # assembly modes of a locked group of loops, at most
 _STILL = 1e-6  # of gravity's effect on the mechanism, a squared speed below which it is as good as at rest
 
 
@@ -73,3 +76,38 @@ def _per_square_speed(state: State, own: Natural) -> Symbol:
     square: Any = np.sum(speeds * speeds)
     inverse: Symbol = 1.0 / (square + _STILL * (gravity or 1.0))
     return inverse
+
+
+def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own: Natural) -> list[Guard]:
+    """What a kernel has to watch where loops lock joints: it knows only the assembly modes that it was tried in.
+
+    What is zero in one mode of a locked loop need not be in another, and no state in between tells.
+
+    Args:
+        tape: Where the values are.
+        mechanism: The mechanism as it was given.
+        q: The coordinates of symbols.
+        samples: Coordinates of the sampled states, shape (states, nq).
+        own: Units in which closing is measured.
+    """
+    guards = []
+    for group in loop_groups(mechanism):
+        plain = [joint for joint in group.joints if joint.nq == joint.nv == 1]
+        places = [mechanism.q_slices[joint.name].start for joint in plain]
+        modes = np.unique(np.round(samples[:, places] / own.q[places], 6), axis=0)
+        if not plain or len(modes) > _MODES:
+            continue  # joints that move have as many configurations as samples
+        turns = [joint.kind != "prismatic" for joint in plain]
+        away = [_away(q[places] / own.q[places], mode, turns) for mode in modes]
+        others = [[_away(mode, modes[m], turns) for m in range(len(modes)) if m != k] for k, mode in enumerate(modes)]
+        ref = abs(int(references(tape, np.array([np.prod(away)]))[0]))
+        threshold = _OPEN**2 * min(float(np.prod(apart)) for apart in others)
+        names = ", ".join(joint.name for joint in group.joints)
+        guards.append(Guard(ref, threshold, f"square by which {names} miss the known assembly modes", small=True))
+    return guards
+
+
+def _away(q: Array, mode: Floats, turns: list[bool]) -> Any:
+    """Square of the distance of coordinates from a mode's, the same for whole turns."""
+    squares = [2.0 - 2.0 * np.cos(x - y) if turn else (x - y) ** 2 for x, y, turn in zip(q, mode, turns, strict=True)]
+    return np.sum(squares)

@@ -40,7 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.compiler import program as programs
-from factorgraph_dyn.compiler.closure_guards import closure_guards
+from factorgraph_dyn.compiler.closure_guards import closure_guards, mode_guards
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
 from factorgraph_dyn.compiler.field import constant_circle_point
 from factorgraph_dyn.compiler.llvm_driver import Operand
@@ -147,6 +147,9 @@ class Tracer:
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
         closed = closure_guards(self.tape, state, self.values["q"], measured(self.given))
+        closed += mode_guards(
+            self.tape, self.given, self.values["q"], sampled_states(self.given).q, measured(self.given)
+        )
         guards = _distinct([*closed, *eliminated.guards])
         program = programs.build(self.tape, self.input_refs, flat, guards, eliminated.milestones)
         inputs = tuple(Operand((len(self.values[name]),)) for name in self.problem.arguments)
