@@ -27,7 +27,6 @@ from factorgraph_dyn.compiler.field import PRIME
 from factorgraph_dyn.errors import CompileError
 
 CONSTANT, INPUT, ADD, SUB, MUL, RECIPROCAL, SIN, COS, SIGN = range(9)
-OPERATION_NAMES = ("constant", "input", "add", "sub", "mul", "reciprocal", "sin", "cos", "sign")
 ZERO, ONE = 0, 1
 
 _CANCELLED = 4e-15  # a sum of constants this small beside its terms is zero

@@ -258,3 +258,30 @@ def test_simulations_by_kernels_do_not_stop_at_regular_states(robot, seconds):
     kernel = fgd.compile(mechanism, "forward")
     found = fgd.simulate(mechanism, q, v, None, seconds, 2e-3, engine=kernel)
     assert np.isfinite(found.q).all()
+
+
+def test_a_locked_loop_answers_in_known_modes_and_nan_in_others():
+    """A triangle has two modes; a kernel that was tried in one must not guess in the other."""
+    links = [fgd.Link("base"), *(fgd.Link(f"link{k}", 1.0, (0.1, 0.2, 0.0), np.eye(3)) for k in range(3))]
+    slide = pose(rotation_about(np.array([0.0, 0.0, 1.0]), np.pi / 4), np.array([-0.5, -0.5, 0.0]))
+    joints = (
+        fgd.Joint("turn", "revolute", "base", "link0"),
+        fgd.Joint("hinge", "revolute", "link0", "link1"),
+        fgd.Joint("slide", "prismatic", "link1", "link2", slide, (0.16, 0.99, 0.0)),
+    )
+    place = pose(rotation_about(np.array([0.0, 0.0, 1.0]), 1.08), np.array([-0.74, -0.73, 0.0]))
+    open_loop = fgd.Mechanism("locked", tuple(links), joints)
+    mechanism = replace(open_loop, loops=(fgd.Loop("end", "revolute", "link2", "link0", successor_placement=place),))
+    kernel = fgd.compile(mechanism, "forward")
+    rng, still, tau = np.random.default_rng(0), np.zeros(3), np.array([1.0, 0.0, 0.0])
+    modes = 0
+    for _ in range(40):
+        try:
+            q = mechanism.close(rng.uniform(-3.0, 3.0, 3))
+        except fgd.ClosureError:
+            continue
+        found = kernel(q, still, tau)
+        if np.isfinite(found).all():
+            modes += 1
+            np.testing.assert_allclose(found, fgd.forward_dynamics(mechanism, q, still, tau).a, atol=1e-9)
+    assert modes
