@@ -23,7 +23,7 @@ from factorgraph_dyn.errors import (
 )
 from factorgraph_dyn.lab import OrderingCost, SearchResult, compare_orderings, ordering_cost, search_orderings
 from factorgraph_dyn.model import Coupling, Frame, Joint, Link, Loop, Mechanism, robots
-from factorgraph_dyn.model.load import load, load_actuation, loads
+from factorgraph_dyn.model.files.load import load, load_actuation, loads
 from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, choose_ordering, eliminate_structure
 from factorgraph_dyn.show.draw import draw
 from factorgraph_dyn.show.report import write_report

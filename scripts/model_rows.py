@@ -22,7 +22,7 @@ from factorgraph_dyn.errors import CompileError, FactorGraphDynError, InputError
 from factorgraph_dyn.lab.engines import Engine, HandedEngine, compare_with_engine, engine_of
 from factorgraph_dyn.lab.kernel_agreement import KernelAgreement, compare_kernel, references
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.load import load
+from factorgraph_dyn.model.files.load import load
 
 TOLERANCE = 1e-8  # of the graph: relative, for well-conditioned mass matrices
 KERNEL_TOLERANCE = 1e-9  # of kernels, likewise

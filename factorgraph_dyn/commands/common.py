@@ -47,7 +47,7 @@ def find_robot(name: str) -> Mechanism:
             )
         return build(int(size))  # type: ignore[call-arg]
     if Path(name).exists() or kind == "robot_descriptions":
-        from factorgraph_dyn.model.load import load
+        from factorgraph_dyn.model.files.load import load
 
         return load(name)
     raise InputError(

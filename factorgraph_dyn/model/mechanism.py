@@ -301,13 +301,13 @@ class Mechanism:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything but the notes, 64 hexadecimal digits; equal for equal mechanisms."""
-        from factorgraph_dyn.model.readers import native
+        from factorgraph_dyn.model.files import native
 
         return native.fingerprint(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the mechanism in full to a file that ``fgd.load`` reads back exactly (JSON)."""
-        from factorgraph_dyn.model.readers import native
+        from factorgraph_dyn.model.files import native
 
         check_path(path, "The path to save to").write_text(native.to_json(self), encoding="utf-8")
 

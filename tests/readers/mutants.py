@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from factorgraph_dyn.errors import FactorGraphDynError
-from factorgraph_dyn.model.load import loads
+from factorgraph_dyn.model.files.load import loads
 
 NASTY = [
     b"nan", b"inf", b"-inf", b"1e400", b"-1", b"0", b"", b"abc", b"1e-320", b"9" * 400, b"1 2", b"${x}",

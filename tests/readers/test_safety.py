@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.model.readers import xml_tree
-from factorgraph_dyn.model.readers.closures import parse_closures
+from factorgraph_dyn.model.files import xml_tree
+from factorgraph_dyn.model.files.closures import parse_closures
 from tests.readers import test_edit, test_mjcf, test_mjcf_unmodelled, test_sdf, test_urdf
 from tests.readers.mutants import load_mutants
 

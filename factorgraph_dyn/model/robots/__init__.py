@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from factorgraph_dyn.model.mechanism import Mechanism
-from factorgraph_dyn.model.robots.arms import pendulum, puma560, rrr
-from factorgraph_dyn.model.robots.arms_more import general_6r, panda, ur5
+from factorgraph_dyn.model.robots.classic_arms import pendulum, puma560, rrr
 from factorgraph_dyn.model.robots.legged import humanoid
 from factorgraph_dyn.model.robots.linkages import delta, five_bar, four_bar, four_bar_chain, stewart
+from factorgraph_dyn.model.robots.modern_arms import general_6r, panda, ur5
 from factorgraph_dyn.model.robots.trees import random_tree
 
 BUILT_IN: dict[str, Callable[[], Mechanism]] = {

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from factorgraph_dyn.model.readers import rotations
-from factorgraph_dyn.model.readers.xml_tree import Document, Element, read_included
+from factorgraph_dyn.model.files import rotations
+from factorgraph_dyn.model.files.xml_tree import Document, Element, read_included
 from factorgraph_dyn.spatial import Floats, pose
 
 MAX_INCLUDES = 200

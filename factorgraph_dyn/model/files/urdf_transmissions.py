@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from factorgraph_dyn.model.readers.xml_tree import Element, noted_once
+from factorgraph_dyn.model.files.xml_tree import Element, noted_once
 
 ROTOR_TAGS = ("drake:rotor_inertia", "rotor_inertia", "rotorInertia", "motorInertia")
 RATIO_TAGS = ("drake:gear_ratio", "gear_ratio", "mechanicalReduction")

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from factorgraph_dyn.model.readers.mjcf_constraints import Actuator
-from factorgraph_dyn.model.readers.mjcf_scene import Scene
-from factorgraph_dyn.model.readers.xml_tree import Element, noted_once
+from factorgraph_dyn.model.files.mjcf_constraints import Actuator
+from factorgraph_dyn.model.files.mjcf_scene import Scene
+from factorgraph_dyn.model.files.xml_tree import Element, noted_once
 
 OWN_FORCES = {
     "muscle": "a muscle's force, by its length, speed and activation, is not modelled",

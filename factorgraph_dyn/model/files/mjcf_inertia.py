@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from factorgraph_dyn.model.files import rotations
+from factorgraph_dyn.model.files.mjcf_scene import Scene, Settings
+from factorgraph_dyn.model.files.xml_tree import Element
 from factorgraph_dyn.model.parts import Link
-from factorgraph_dyn.model.readers import rotations
-from factorgraph_dyn.model.readers.mjcf_scene import Scene, Settings
-from factorgraph_dyn.model.readers.xml_tree import Element
 from factorgraph_dyn.spatial import Floats, pose, skew
 
 WATER = 1000.0  # the density of geoms that give none, kg/m^3

@@ -5,7 +5,7 @@ Gazebo's extensions can turn gravity off, and add springs and damping to joints 
 
 from __future__ import annotations
 
-from factorgraph_dyn.model.readers.xml_tree import Element, noted_once
+from factorgraph_dyn.model.files.xml_tree import Element, noted_once
 
 READ = ("link", "joint", "loop", "coupling")
 # Elements of the robot that the dynamics do not need, or that are looked at below; any other is noted.

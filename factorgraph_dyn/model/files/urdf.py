@@ -21,13 +21,13 @@ import numpy as np
 
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.assembly import Connection, assemble
+from factorgraph_dyn.model.files.limits import joint_limits
+from factorgraph_dyn.model.files.rotations import from_rpy
+from factorgraph_dyn.model.files.urdf_transmissions import reflected_inertias
+from factorgraph_dyn.model.files.urdf_unmodelled import note_unmodelled
+from factorgraph_dyn.model.files.xml_tree import Document, Element
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Joint, Link
-from factorgraph_dyn.model.readers.limits import joint_limits
-from factorgraph_dyn.model.readers.rotations import from_rpy
-from factorgraph_dyn.model.readers.urdf_transmissions import reflected_inertias
-from factorgraph_dyn.model.readers.urdf_unmodelled import note_unmodelled
-from factorgraph_dyn.model.readers.xml_tree import Document, Element
 from factorgraph_dyn.spatial import Floats, pose
 
 KINDS = {

@@ -19,13 +19,13 @@ import numpy as np
 from factorgraph_dyn.checks import check_kind, check_path
 from factorgraph_dyn.errors import FactorGraphDynError, ModelError
 from factorgraph_dyn.model import edit
+from factorgraph_dyn.model.files.closures import add_closures, is_closure_file, parse_closures
+from factorgraph_dyn.model.files.mjcf import read_actuation, read_mjcf
+from factorgraph_dyn.model.files.native import read_native
+from factorgraph_dyn.model.files.sdf import read_sdf
+from factorgraph_dyn.model.files.urdf import read_urdf
+from factorgraph_dyn.model.files.xml_tree import Document, parse_xml, read_bytes
 from factorgraph_dyn.model.mechanism import Mechanism, check_mechanism
-from factorgraph_dyn.model.readers.closures import add_closures, is_closure_file, parse_closures
-from factorgraph_dyn.model.readers.mjcf import read_actuation, read_mjcf
-from factorgraph_dyn.model.readers.native import read_native
-from factorgraph_dyn.model.readers.sdf import read_sdf
-from factorgraph_dyn.model.readers.urdf import read_urdf
-from factorgraph_dyn.model.readers.xml_tree import Document, parse_xml, read_bytes
 from factorgraph_dyn.spatial import Floats
 
 DESCRIPTIONS_PREFIX = "robot_descriptions:"

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from factorgraph_dyn.model.readers import rotations
-from factorgraph_dyn.model.readers.mjcf_scene import find_included
-from factorgraph_dyn.model.readers.xml_tree import Element, read_included
+from factorgraph_dyn.model.files import rotations
+from factorgraph_dyn.model.files.mjcf_scene import find_included
+from factorgraph_dyn.model.files.xml_tree import Element, read_included
 from factorgraph_dyn.spatial import Floats, inverse_pose, pose, rotation_of_quaternion
 
 MAX_CHAIN = 200  # frames that lean on one another

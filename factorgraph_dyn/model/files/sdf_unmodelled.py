@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from factorgraph_dyn.model.readers.sdf_scope import Scope
-from factorgraph_dyn.model.readers.xml_tree import Element, noted_once
+from factorgraph_dyn.model.files.sdf_scope import Scope
+from factorgraph_dyn.model.files.xml_tree import Element, noted_once
 
 TRUE, FALSE = ("1", "true"), ("0", "false")
 

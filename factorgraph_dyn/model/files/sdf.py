@@ -20,20 +20,12 @@ import numpy as np
 
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.assembly import Connection, assemble
+from factorgraph_dyn.model.files.limits import joint_limits
+from factorgraph_dyn.model.files.sdf_scope import MODEL, WORLD, Scope, child_text, read_pose, read_version, read_world
+from factorgraph_dyn.model.files.sdf_unmodelled import note_unmodelled
+from factorgraph_dyn.model.files.xml_tree import Document, Element
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link
-from factorgraph_dyn.model.readers.limits import joint_limits
-from factorgraph_dyn.model.readers.sdf_scope import (
-    MODEL,
-    WORLD,
-    Scope,
-    child_text,
-    read_pose,
-    read_version,
-    read_world,
-)
-from factorgraph_dyn.model.readers.sdf_unmodelled import note_unmodelled
-from factorgraph_dyn.model.readers.xml_tree import Document, Element
 from factorgraph_dyn.spatial import Floats, inverse_pose
 
 KINDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from factorgraph_dyn.model.readers.xml_tree import Element
+from factorgraph_dyn.model.files.xml_tree import Element
 
 UNLIMITED = 1e16  # SDF's word for no limit; in any format nothing moves as far
 

@@ -19,17 +19,15 @@ import numpy as np
 
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.assembly import Connection, assemble
-from factorgraph_dyn.model.mechanism import Mechanism
-from factorgraph_dyn.model.parts import Frame, Joint, Link
-from factorgraph_dyn.model.readers.limits import joint_limits
-from factorgraph_dyn.model.readers.mjcf_constraints import (
+from factorgraph_dyn.model.files.limits import joint_limits
+from factorgraph_dyn.model.files.mjcf_constraints import (
     Constraints,
     add_actuator_effects,
     read_actuators,
     read_constraints,
 )
-from factorgraph_dyn.model.readers.mjcf_inertia import body_link, scaled_to_total
-from factorgraph_dyn.model.readers.mjcf_scene import (
+from factorgraph_dyn.model.files.mjcf_inertia import body_link, scaled_to_total
+from factorgraph_dyn.model.files.mjcf_scene import (
     MAIN,
     Scene,
     constant_coefficient,
@@ -37,8 +35,10 @@ from factorgraph_dyn.model.readers.mjcf_scene import (
     read_scene,
     translation,
 )
-from factorgraph_dyn.model.readers.mjcf_unmodelled import note_unmodelled
-from factorgraph_dyn.model.readers.xml_tree import Document, Element
+from factorgraph_dyn.model.files.mjcf_unmodelled import note_unmodelled
+from factorgraph_dyn.model.files.xml_tree import Document, Element
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import Frame, Joint, Link
 from factorgraph_dyn.spatial import Floats, rotation_about
 
 WORLD = "world"
