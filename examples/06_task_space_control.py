@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.model.kinematics import integrate, link_poses
+from factorgraph_dyn.motion.kinematics import integrate, link_poses
 
 STEPS, DT, WEIGHT, KP, KD = 20, 0.025, 1e-6, 100.0, 20.0
 GRIP = np.array([0.0, 0.0, -0.3, 1.0])  # the hand in the forearm's frame

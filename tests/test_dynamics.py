@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.model.kinematics import link_poses
+from factorgraph_dyn.motion.kinematics import link_poses
 from tests.helpers import MOVABLE_KINDS, lossy, mixed_tree, relative_error
 from tests.oracles import pinocchio_oracle
 

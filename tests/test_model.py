@@ -11,7 +11,7 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn import Coupling, Frame, Joint, Link, Loop, Mechanism
 from factorgraph_dyn.model.joint_kinds import KINDS
-from factorgraph_dyn.model.kinematics import integrate, joint_motion, link_jacobian, link_poses
+from factorgraph_dyn.motion.kinematics import integrate, joint_motion, link_jacobian, link_poses
 from factorgraph_dyn.spatial import inverse_pose, logarithm
 
 BASE, ARM, HAND = Link("base"), Link("arm", 1.0), Link("hand", 1.0)

@@ -17,19 +17,23 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "factorgraph_dyn"
 
 # A room may import from itself and from rooms it is given; nothing flows back.
-MAY_IMPORT = {
-    "errors": set(),
-    "spatial": set(),
-    "folders": set(),
-    "checks": {"errors", "spatial"},
-    "model": {"errors", "spatial", "checks"},
-    "equations": {"errors", "spatial", "checks", "model"},
-    "ordering": {"errors", "spatial", "checks", "folders", "model", "equations"},
-    "solve": {"errors", "spatial", "checks", "folders", "model", "equations", "ordering"},
-    "compiler": {"errors", "spatial", "checks", "folders", "model", "equations", "ordering"},
-    "lab": {"errors", "spatial", "checks", "folders", "model", "equations", "ordering", "solve", "compiler"},
-    "show": {"errors", "spatial", "checks", "folders", "model", "equations", "ordering", "solve", "compiler", "lab"},
-}
+ROOMS = (
+    "errors",
+    "spatial",
+    "folders",
+    "checks",
+    "model",
+    "motion",
+    "equations",
+    "ordering",
+    "solve",
+    "compiler",
+    "lab",
+    "show",
+)
+MAY_IMPORT = {room: set(ROOMS[:i]) for i, room in enumerate(ROOMS)}
+MAY_IMPORT["model"] |= {"motion"}
+MAY_IMPORT["compiler"] -= {"solve"}
 
 
 def imports(path: Path) -> set[str]:

@@ -28,7 +28,7 @@ from factorgraph_dyn.compiler.problem import Problem
 from factorgraph_dyn.compiler.program import Operations, Program
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.closure import openness
+from factorgraph_dyn.motion.closure import openness
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.spatial import Floats
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn.model import Joint, Loop, Mechanism
-from factorgraph_dyn.model.kinematics import joint_motion
+from factorgraph_dyn.motion.kinematics import joint_motion
 from factorgraph_dyn.spatial import Floats
 
 _ROUNDING = 1e-12  # of the largest terms that a joint brings into closure

@@ -68,8 +68,8 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
-from factorgraph_dyn.model.size import measured
 from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.motion.size import measured
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 from factorgraph_dyn.spatial import Floats, cross
 

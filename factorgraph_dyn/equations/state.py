@@ -17,7 +17,7 @@ from factorgraph_dyn.checks import shown
 from factorgraph_dyn.equations import factors
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Joint, Loop, Mechanism, check_mechanism
-from factorgraph_dyn.model.kinematics import joint_motion, link_poses, loop_pose
+from factorgraph_dyn.motion.kinematics import joint_motion, link_poses, loop_pose
 from factorgraph_dyn.spatial import Array
 
 

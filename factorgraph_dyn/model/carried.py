@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.model.parts import Joint, Link, Loop
 from factorgraph_dyn.model.units import freedom_units, natural
+from factorgraph_dyn.motion.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.spatial import Floats
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import as_names, check_entries, check_finite, check_mapping
 from factorgraph_dyn.errors import InputError, ModelError, check_name
 from factorgraph_dyn.model.assembly import Connection, assemble, tidy
-from factorgraph_dyn.model.kinematics import link_poses
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
-from factorgraph_dyn.model.size import measured
+from factorgraph_dyn.motion.kinematics import link_poses
+from factorgraph_dyn.motion.size import measured
 from factorgraph_dyn.spatial import Floats, skew
 
 WORLD = "world"

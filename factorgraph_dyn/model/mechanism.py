@@ -25,12 +25,13 @@ from factorgraph_dyn.checks import (
     shown,
 )
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, ModelError, check_name
-from factorgraph_dyn.model import closing, closure, inertia_checks
-from factorgraph_dyn.model.closed_states import random_closed_state
-from factorgraph_dyn.model.limits import limited, reflected
+from factorgraph_dyn.model import inertia_checks
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
-from factorgraph_dyn.model.size import measured
 from factorgraph_dyn.model.topology import Topology, check_names, find_topology
+from factorgraph_dyn.motion import closing, closure
+from factorgraph_dyn.motion.joint_limits import limited, reflected
+from factorgraph_dyn.motion.random_states import random_closed_state
+from factorgraph_dyn.motion.size import measured
 from factorgraph_dyn.spatial import Floats, real_array
 
 QUATERNION_TOLERANCE = 1e-6  # how far a quaternion's length may be from one

@@ -25,7 +25,7 @@ from factorgraph_dyn.equations import State
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.edit import find_place
-from factorgraph_dyn.model.kinematics import link_poses
+from factorgraph_dyn.motion.kinematics import link_poses
 from factorgraph_dyn.spatial import Floats
 
 CONTACT_KINDS = {"force": 3, "wrench": 6}

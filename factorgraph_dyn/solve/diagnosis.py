@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, State, evaluate_state
 from factorgraph_dyn.errors import ClosureError, FactorGraphDynError, InputError, NearSingularWarning
-from factorgraph_dyn.model import Mechanism, check_mechanism, closure
-from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE
+from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.motion import closure
+from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE
 from factorgraph_dyn.solve import inputs, loop_singularity
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.own_units import own_state

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.model.closure import check_closed
+from factorgraph_dyn.motion.closure import check_closed
 from factorgraph_dyn.ordering import OrderingLike, choose_ordering
 from factorgraph_dyn.solve import inputs, singularity
 from factorgraph_dyn.solve.elimination import check_method, solve_graph

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn.equations import State, evaluate_state
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.model.kinematics import link_poses
+from factorgraph_dyn.motion.kinematics import link_poses
 
 
 def energy(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[float, float]:

@@ -23,8 +23,8 @@ from factorgraph_dyn.checks import check_finite
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.errors import InputError, SingularSystemError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.model.kinematics import link_jacobian, link_poses
 from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
 from factorgraph_dyn.solve.articulated import articulated_bodies
 from factorgraph_dyn.solve.carpentier import three_pass_inverse
 from factorgraph_dyn.solve.closed_response import ClosureRows, bias_accelerations, closure_rows

@@ -14,7 +14,7 @@ from factorgraph_dyn import spatial
 from factorgraph_dyn.equations import Factor, State
 from factorgraph_dyn.equations.factors import wrench
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.model.kinematics import link_poses
+from factorgraph_dyn.motion.kinematics import link_poses
 from factorgraph_dyn.solve.own_units import own_state
 from factorgraph_dyn.spatial import Floats
 

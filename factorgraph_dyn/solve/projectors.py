@@ -25,8 +25,9 @@ from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import as_names
 from factorgraph_dyn.equations import State, evaluate_state
 from factorgraph_dyn.errors import ClosureError, SingularSystemError
-from factorgraph_dyn.model import Mechanism, check_mechanism, closure
+from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.motion import closure
 from factorgraph_dyn.solve.closed_response import bias_accelerations
 from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix
 from factorgraph_dyn.spatial import Floats

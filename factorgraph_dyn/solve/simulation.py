@@ -23,8 +23,9 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import check_choice, check_count, check_number, shown
 from factorgraph_dyn.equations import evaluate_state
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
-from factorgraph_dyn.model import Mechanism, check_mechanism, closing, closure
-from factorgraph_dyn.model.kinematics import integrate
+from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.motion import closing, closure
+from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve import inputs
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics

@@ -9,7 +9,7 @@ from factorgraph_dyn.compiler.eliminate import UNIT, Elimination, Unknown
 from factorgraph_dyn.compiler.interpret import Interpreter
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.tape import Tape
-from factorgraph_dyn.model.closed_states import far_closed_state
+from factorgraph_dyn.motion.random_states import far_closed_state
 
 ROUNDING = 1e-12
 SPECIAL = 40

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from factorgraph_dyn import ClosureError, Joint, Link, Loop, Mechanism, spatial
-from factorgraph_dyn.model import closure
 from factorgraph_dyn.model.joint_kinds import KINDS
-from factorgraph_dyn.model.kinematics import link_poses
 from factorgraph_dyn.model.robots import random_tree
+from factorgraph_dyn.motion import closure
+from factorgraph_dyn.motion.kinematics import link_poses
 
 NORMAL = np.array([0.0, 0.0, 1.0])
 LEAST_SINGULAR_VALUE = 0.03  # of J, so that random mechanisms are not born singular

@@ -6,8 +6,8 @@ import numpy as np
 import pinocchio as pin
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.model import closure
-from factorgraph_dyn.model.kinematics import integrate
+from factorgraph_dyn.motion import closure
+from factorgraph_dyn.motion.kinematics import integrate
 from tests.oracles import pinocchio_oracle
 
 ZERO = 1e-9  # singular values below this share of the largest count as zero

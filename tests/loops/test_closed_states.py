@@ -8,11 +8,11 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
-from factorgraph_dyn.model import closure
-from factorgraph_dyn.model.kinematics import integrate
 from factorgraph_dyn.model.robots.bodies import translation
-from factorgraph_dyn.model.size import measured
 from factorgraph_dyn.model.units import Natural, described_in
+from factorgraph_dyn.motion import closure
+from factorgraph_dyn.motion.kinematics import integrate
+from factorgraph_dyn.motion.size import measured
 from tests.loops.mechanisms import random_planar, random_spatial, single_loop
 
 LINKAGES = ("four_bar", "five_bar", "four_bar_chain", "stewart", "delta")

@@ -7,11 +7,11 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
-from factorgraph_dyn.model import closure
 from factorgraph_dyn.model.joint_kinds import KINDS, axes_of
-from factorgraph_dyn.model.kinematics import integrate
-from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE, loop_groups
 from factorgraph_dyn.model.robots.bodies import translation
+from factorgraph_dyn.motion import closure
+from factorgraph_dyn.motion.kinematics import integrate
+from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE, loop_groups
 from tests.loops.mechanisms import random_planar, random_spatial, single_loop
 from tests.loops.oracle import rate_by_differences
 

@@ -164,7 +164,7 @@ def test_a_loop_joint_is_a_joint():
 
 
 def closure_angle(mechanism, q):
-    from factorgraph_dyn.model.kinematics import link_poses, loop_pose
+    from factorgraph_dyn.motion.kinematics import link_poses, loop_pose
 
     loop = mechanism.loops[0]
     return loop.type.coordinates(loop.axes, 0.0, loop_pose(loop, link_poses(mechanism, q)))[0]

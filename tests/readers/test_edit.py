@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.model.kinematics import link_jacobian, link_poses
+from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
 
 SAME = {"rtol": 1e-9, "atol": 1e-9}
 TREES = [fgd.robots.random_tree(7, seed=seed, branching=1.5) for seed in range(4)]

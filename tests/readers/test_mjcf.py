@@ -6,7 +6,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.lab.engines import MujocoEngine, compare_with_engine
-from factorgraph_dyn.model.kinematics import integrate, link_poses
+from factorgraph_dyn.motion.kinematics import integrate, link_poses
 
 AGREES = 1e-10  # relative, with MuJoCo
 DIFFERENCED = 1e-6  # relative, where the rate of MuJoCo's Jacobian is a difference quotient

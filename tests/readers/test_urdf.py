@@ -5,7 +5,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.lab.engines import compare_with_engine, engine_of
-from factorgraph_dyn.model.kinematics import link_poses
+from factorgraph_dyn.motion.kinematics import link_poses
 
 AGREES = 1e-10  # relative, with other engines
 

@@ -9,7 +9,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn import Contact
-from factorgraph_dyn.model.kinematics import integrate, link_poses
+from factorgraph_dyn.motion.kinematics import integrate, link_poses
 from tests.helpers import lossy, mixed_tree, relative_error
 from tests.oracles import pinocchio_oracle
 
@@ -204,7 +204,7 @@ def test_trees_that_only_their_loop_makes_regular(method):
 
 def closure_jacobian(mechanism: fgd.Mechanism, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Independent rows of the closure's Jacobian by its definition, and their rate times v by differences."""
-    from factorgraph_dyn.model.closure import constraints
+    from factorgraph_dyn.motion.closure import constraints
 
     J = np.vstack([c.jacobian for c in constraints(mechanism, q)])
     left, values, _ = np.linalg.svd(J, full_matrices=False)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.model.kinematics import integrate, link_jacobian
+from factorgraph_dyn.motion.kinematics import integrate, link_jacobian
 from tests.helpers import lossy, relative_error
 from tests.oracles import pinocchio_oracle
 

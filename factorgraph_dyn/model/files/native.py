@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn.errors import ModelError
-from factorgraph_dyn.model.closure import CLOSED
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.motion.closure import CLOSED
 
 FORMAT = "factorgraph_dyn mechanism"
 VERSION = 1

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from factorgraph_dyn.model.closing import Place, cannot_close, descend, starts_for
-from factorgraph_dyn.model.closure import nearest_velocity
-from factorgraph_dyn.model.limits import Limits, limits_of
-from factorgraph_dyn.model.loop_groups import loop_groups, rank_tolerance
-from factorgraph_dyn.model.size import measured
+from factorgraph_dyn.motion.closing import Place, cannot_close, descend, starts_for
+from factorgraph_dyn.motion.closure import nearest_velocity
+from factorgraph_dyn.motion.joint_limits import Limits, limits_of
+from factorgraph_dyn.motion.loop_groups import loop_groups, rank_tolerance
+from factorgraph_dyn.motion.size import measured
 from factorgraph_dyn.spatial import Floats
 
 if TYPE_CHECKING:

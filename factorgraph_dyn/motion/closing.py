@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.errors import ClosureError
-from factorgraph_dyn.model.closure import Constraint, constraints, group_jacobian
-from factorgraph_dyn.model.limits import Limits
-from factorgraph_dyn.model.loop_groups import Group, loop_groups, rank_tolerance
-from factorgraph_dyn.model.size import measured
+from factorgraph_dyn.motion.closure import Constraint, constraints, group_jacobian
+from factorgraph_dyn.motion.joint_limits import Limits
+from factorgraph_dyn.motion.loop_groups import Group, loop_groups, rank_tolerance
+from factorgraph_dyn.motion.size import measured
 from factorgraph_dyn.spatial import Floats
 
 if TYPE_CHECKING:

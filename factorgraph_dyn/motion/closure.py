@@ -27,10 +27,10 @@ import numpy.typing as npt
 
 from factorgraph_dyn import spatial
 from factorgraph_dyn.errors import ClosureError
-from factorgraph_dyn.model.kinematics import joint_motion
-from factorgraph_dyn.model.loop_groups import RANK_TOLERANCE, Group, loop_groups, loop_paths, rank_tolerance
 from factorgraph_dyn.model.parts import Coupling, Joint, Loop
-from factorgraph_dyn.model.size import measured
+from factorgraph_dyn.motion.kinematics import joint_motion
+from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE, Group, loop_groups, loop_paths, rank_tolerance
+from factorgraph_dyn.motion.size import measured
 from factorgraph_dyn.spatial import Array, Floats
 
 if TYPE_CHECKING:
