@@ -2,7 +2,7 @@
 
 from factorgraph_dyn.compiler.compile import compile
 from factorgraph_dyn.compiler.kernel import Kernel
-from factorgraph_dyn.compiler.problem import PROBLEM_NAMES
 from factorgraph_dyn.compiler.program import Operations
+from factorgraph_dyn.equations.problem import PROBLEM_NAMES
 
 __all__ = ["PROBLEM_NAMES", "Kernel", "Operations", "compile"]

@@ -29,12 +29,12 @@ from factorgraph_dyn.compiler import cache, machine
 from factorgraph_dyn.compiler.kernel import Kernel, KernelPlan
 from factorgraph_dyn.compiler.llvm_driver import Operand
 from factorgraph_dyn.compiler.llvm_module import ENTRY_POINTS, emit_module
-from factorgraph_dyn.compiler.problem import Mask, Problem, make_problem
-from factorgraph_dyn.compiler.problem_graph import problem_graph
 from factorgraph_dyn.compiler.program import Operations
 from factorgraph_dyn.compiler.proof import Proof, Trial
 from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.compiler.trace import Traced, trace
+from factorgraph_dyn.equations.problem import Mask, Problem, make_problem
+from factorgraph_dyn.equations.problem_graph import problem_graph
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved

@@ -24,8 +24,8 @@ from factorgraph_dyn.compiler.gufunc import make_gufunc
 from factorgraph_dyn.compiler.interpret import Interpreter
 from factorgraph_dyn.compiler.llvm_driver import Operand
 from factorgraph_dyn.compiler.machine import LoadedCode
-from factorgraph_dyn.compiler.problem import Problem
 from factorgraph_dyn.compiler.program import Operations, Program
+from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.closure import openness

@@ -45,9 +45,6 @@ from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Ro
 from factorgraph_dyn.compiler.field import constant_circle_point
 from factorgraph_dyn.compiler.llvm_driver import Operand
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
-from factorgraph_dyn.compiler.problem import Problem
-from factorgraph_dyn.compiler.problem_graph import problem_graph
-from factorgraph_dyn.compiler.problem_graph import without as _without
 from factorgraph_dyn.compiler.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.regroup import regrouped
 from factorgraph_dyn.compiler.route import CHEAP, Route
@@ -65,6 +62,9 @@ from factorgraph_dyn.equations import (
     evaluate_state,
 )
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
+from factorgraph_dyn.equations.problem import Problem
+from factorgraph_dyn.equations.problem_graph import problem_graph
+from factorgraph_dyn.equations.problem_graph import without as _without
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy

@@ -15,6 +15,7 @@ import numpy as np
 
 from factorgraph_dyn.checks import as_names, check_choice, check_count, random_generator, shown
 from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
+from factorgraph_dyn.equations.given import forward_known, hybrid_known, inverse_known
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.lab.kernel_measurement import KernelMeasurement
 from factorgraph_dyn.lab.timing import best_of
@@ -30,7 +31,6 @@ from factorgraph_dyn.ordering import (
 from factorgraph_dyn.ordering.saved import is_saved
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
-from factorgraph_dyn.solve.inputs import forward_known, hybrid_known, inverse_known
 from factorgraph_dyn.solve.layers import FORCES
 from factorgraph_dyn.solve.loops import eliminated_graph
 from factorgraph_dyn.solve.scaling import column_units, force_measures, graph_units, scale_graph

@@ -19,14 +19,14 @@ import numpy as np
 from factorgraph_dyn.compiler import Operations, machine
 from factorgraph_dyn.compiler import tape as t
 from factorgraph_dyn.compiler.interpret import Interpreter
-from factorgraph_dyn.compiler.problem import Problem, make_problem
-from factorgraph_dyn.compiler.problem_graph import problem_graph
 from factorgraph_dyn.compiler.program import Program
 from factorgraph_dyn.compiler.trace import trace
-from factorgraph_dyn.lab.block_cost import BlockCost, block_cost
+from factorgraph_dyn.equations.problem import Problem, make_problem
+from factorgraph_dyn.equations.problem_graph import problem_graph
 from factorgraph_dyn.lab.tape_cost import DIVISION_TIME
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
+from factorgraph_dyn.ordering.block_cost import BlockCost, block_cost
 from factorgraph_dyn.ordering.halves import joined
 
 SINCOS_TIME = 30.0  # instructions of a sine and cosine together

@@ -18,7 +18,7 @@ from time import monotonic
 
 from factorgraph_dyn.equations import LinearGraph
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.lab.block_cost import BlockModel, Fronts
+from factorgraph_dyn.ordering.block_cost import BlockModel, Fronts
 
 LARGEST = 20  # variables: 2^20 sets of some hundred bytes
 

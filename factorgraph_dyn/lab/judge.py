@@ -16,8 +16,8 @@ import numpy as np
 
 from factorgraph_dyn.compiler import Kernel, Operations
 from factorgraph_dyn.compiler import compile as compile_kernel
-from factorgraph_dyn.compiler.problem import Problem
 from factorgraph_dyn.compiler.trace import trace
+from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import FactorGraphDynError, OrderingError
 from factorgraph_dyn.lab.accuracy import AccuracyCheck
 from factorgraph_dyn.lab.anneal import Names

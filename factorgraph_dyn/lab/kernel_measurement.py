@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn.compiler import compile as compile_kernel
-from factorgraph_dyn.compiler.problem import make_problem
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations import Known
+from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.errors import FactorGraphDynError
 from factorgraph_dyn.lab.accuracy import AccuracyCheck
 from factorgraph_dyn.lab.cost import smallest_pivot

@@ -18,16 +18,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from factorgraph_dyn.compiler.eliminate import GOOD_QUALITY
-from factorgraph_dyn.compiler.problem import Problem
-from factorgraph_dyn.compiler.problem_graph import problem_graph
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations import LinearGraph
+from factorgraph_dyn.equations.problem import Problem
+from factorgraph_dyn.equations.problem_graph import problem_graph
 from factorgraph_dyn.errors import CompileError, FactorGraphDynError
-from factorgraph_dyn.lab.block_cost import BlockModel
 from factorgraph_dyn.lab.steps import Stepper
 from factorgraph_dyn.lab.tape_cost import TapeCost, TapeScorer
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import eliminate_structure
+from factorgraph_dyn.ordering.block_cost import BlockModel
 from factorgraph_dyn.ordering.halves import halves
 
 KERNEL_OBJECTIVES = ("operations", "time")

@@ -30,7 +30,6 @@ from factorgraph_dyn.checks import as_names, check_choice, check_count, check_ki
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.lab import tasks
 from factorgraph_dyn.lab.anneal import Elites, Found, Names
-from factorgraph_dyn.lab.dissection import dissection
 from factorgraph_dyn.lab.exact import ExactResult, exact_ordering
 from factorgraph_dyn.lab.judge import Judge
 from factorgraph_dyn.lab.processes import ProcessExecutor
@@ -41,6 +40,7 @@ from factorgraph_dyn.lab.starts import mixed_orderings
 from factorgraph_dyn.lab.tasks import Asked, Task
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import ORDERING_NAMES, choose_ordering, saved
+from factorgraph_dyn.ordering.dissection import dissection
 from factorgraph_dyn.ordering.halves import joined
 
 ROUNDS = 16  # of annealing, where the clock ends them

@@ -25,11 +25,11 @@ import numpy as np
 
 from factorgraph_dyn.compiler import tape as t
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
-from factorgraph_dyn.compiler.problem import Problem
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.split import listed
 from factorgraph_dyn.compiler.tape import Samples, Tape
 from factorgraph_dyn.compiler.trace import Tracer
+from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import halves

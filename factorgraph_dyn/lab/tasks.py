@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from time import monotonic
 
-from factorgraph_dyn.compiler.problem import Problem, make_problem
+from factorgraph_dyn.equations.problem import Problem, make_problem
 from factorgraph_dyn.lab.anneal import Found, Mover, Names, Progress, anneal, beam
 from factorgraph_dyn.lab.scores import Score, make_score
 from factorgraph_dyn.lab.twins import Twins

@@ -1,6 +1,6 @@
 """A graph and an ordering become a solution, through GTSAM; also mass matrices from the same graph."""
 
-from factorgraph_dyn.solve.contacts import Contact
+from factorgraph_dyn.equations.inputs import Contact
 from factorgraph_dyn.solve.diagnosis import Diagnosis, diagnose
 from factorgraph_dyn.solve.dynamics import (
     forward_dynamics,

@@ -30,13 +30,13 @@ import gtsam
 import numpy as np
 
 from factorgraph_dyn.equations import Known, State, Variable, dynamics_graph
+from factorgraph_dyn.equations.inputs import Inputs
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import aba
 from factorgraph_dyn.solve import singularity
-from factorgraph_dyn.solve.contacts import Inputs
 from factorgraph_dyn.solve.elimination import BayesNet, eliminate
 from factorgraph_dyn.solve.scaling import graph_units, scale_graph
 from factorgraph_dyn.spatial import Floats

@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, State, evaluate_state
+from factorgraph_dyn.equations import given
 from factorgraph_dyn.errors import ClosureError, FactorGraphDynError, InputError, NearSingularWarning
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE
-from factorgraph_dyn.solve import inputs, loop_singularity
+from factorgraph_dyn.solve import loop_singularity
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.own_units import own_state
 from factorgraph_dyn.solve.planar import plane_normal
@@ -102,8 +103,8 @@ def diagnose(
     v: npt.ArrayLike | None = None,
     *,
     actuated: Iterable[str] | None = None,
-    a: inputs.Partial | None = None,
-    tau: inputs.Partial | None = None,
+    a: given.Partial | None = None,
+    tau: given.Partial | None = None,
 ) -> Diagnosis:
     """Mobility, redundant constraints, undetermined variables, over- and under-actuation, in words.
 
@@ -170,14 +171,14 @@ def _findings(d: Diagnosis) -> list[tuple[str, object, str]]:
     ]
 
 
-def _undetermined(state: State, a: inputs.Partial | None, tau: inputs.Partial | None) -> dict[str, tuple[int, ...]]:
+def _undetermined(state: State, a: given.Partial | None, tau: given.Partial | None) -> dict[str, tuple[int, ...]]:
     """Internal wrenches that are not unique, and in a hybrid problem its free a and tau."""
     mechanism = state.mechanism
     free: dict[str, tuple[int, ...]] = {}
     if a is not None or tau is not None:
         if a is None or tau is None:
             raise InputError("Give both a and tau of the problem (empty {} where nothing is known).")
-        known = inputs.hybrid_known(mechanism, a, tau)
+        known = given.hybrid_known(mechanism, a, tau)
         for kind, indices in loop_singularity.kkt(state, known).undetermined().items():
             for name in mechanism.joint_names:
                 entries = mechanism.v_slices[name]

@@ -15,11 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations import given
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.closure import check_closed
 from factorgraph_dyn.ordering import OrderingLike, choose_ordering
-from factorgraph_dyn.solve import inputs, singularity
+from factorgraph_dyn.solve import singularity
 from factorgraph_dyn.solve.elimination import check_method, solve_graph
 from factorgraph_dyn.solve.loops import InternalWrenches, LoopOptions, solve_closed
 from factorgraph_dyn.solve.objectives import Objective, as_objectives
@@ -58,7 +59,7 @@ def forward_dynamics(
     Raises:
         FactorGraphDynError: Bad input, or a state that leaves an acceleration undetermined.
     """
-    known = inputs.forward_known(mechanism, tau)
+    known = given.forward_known(mechanism, tau)
     options = LoopOptions((), internal_wrenches)
     return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
 
@@ -97,7 +98,7 @@ def inverse_dynamics(
     Raises:
         FactorGraphDynError: Bad input, or motors that cannot produce the motion.
     """
-    known = inputs.inverse_known(mechanism, a, actuated)
+    known = given.inverse_known(mechanism, a, actuated)
     options = LoopOptions(as_objectives(objective), internal_wrenches)
     return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
 
@@ -107,8 +108,8 @@ def hybrid_dynamics(
     q: npt.ArrayLike,
     v: npt.ArrayLike,
     *,
-    a: inputs.Partial,
-    tau: inputs.Partial,
+    a: given.Partial,
+    tau: given.Partial,
     ordering: OrderingLike = "colamd",
     external_wrenches: Wrenches | None = None,
     method: str = "sequential",
@@ -134,7 +135,7 @@ def hybrid_dynamics(
     Raises:
         FactorGraphDynError: Bad input, or a problem without a unique answer.
     """
-    known = inputs.hybrid_known(mechanism, a, tau)
+    known = given.hybrid_known(mechanism, a, tau)
     options = LoopOptions(as_objectives(objective), internal_wrenches)
     return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
 
@@ -159,7 +160,7 @@ def solve_dynamics(
 ) -> Solution:
     """The answer for a mechanism at a state, given what is known."""
     mechanism = state.mechanism
-    external = inputs.check_wrenches(mechanism, external_wrenches)
+    external = given.check_wrenches(mechanism, external_wrenches)
     graph = dynamics_graph(state, known, external)
     if mechanism.is_closed_kind or options.objectives:
         check_method(method)

@@ -32,10 +32,10 @@ import numpy as np
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.factors import joint_losses
+from factorgraph_dyn.equations.inputs import Inputs
 from factorgraph_dyn.model import Joint
 from factorgraph_dyn.solve import singularity
 from factorgraph_dyn.solve.articulated import small_inverse
-from factorgraph_dyn.solve.contacts import Inputs
 from factorgraph_dyn.spatial import Floats, bracket, dual_bracket
 
 

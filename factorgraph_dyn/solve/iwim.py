@@ -21,14 +21,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_finite
 from factorgraph_dyn.equations import State
-from factorgraph_dyn.errors import InputError, SingularSystemError, check_name
-from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.model.units import natural
-from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
-from factorgraph_dyn.solve.articulated import articulated_bodies
-from factorgraph_dyn.solve.carpentier import three_pass_inverse
-from factorgraph_dyn.solve.closed_response import ClosureRows, bias_accelerations, closure_rows
-from factorgraph_dyn.solve.contacts import (
+from factorgraph_dyn.equations.inputs import (
     ContactLike,
     Inputs,
     as_contact,
@@ -38,6 +31,13 @@ from factorgraph_dyn.solve.contacts import (
     join_inputs,
     motor_inputs,
 )
+from factorgraph_dyn.errors import InputError, SingularSystemError, check_name
+from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
+from factorgraph_dyn.solve.articulated import articulated_bodies
+from factorgraph_dyn.solve.carpentier import three_pass_inverse
+from factorgraph_dyn.solve.closed_response import ClosureRows, bias_accelerations, closure_rows
 from factorgraph_dyn.solve.dynamics import check_state
 from factorgraph_dyn.solve.iim import implicit_inversion
 from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix_at

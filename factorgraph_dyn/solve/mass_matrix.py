@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, LinearGraph, State, Variable, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations.inputs import motor_inputs
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import crba, rnea
 from factorgraph_dyn.solve.articulated import articulated_bodies
 from factorgraph_dyn.solve.carpentier import three_pass_inverse
-from factorgraph_dyn.solve.contacts import motor_inputs
 from factorgraph_dyn.solve.elimination import BayesNet, eliminate, gtsam_ordering, to_gtsam
 from factorgraph_dyn.solve.iim import implicit_inversion
 from factorgraph_dyn.solve.scaling import graph_units, scale_graph

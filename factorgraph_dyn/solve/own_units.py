@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from factorgraph_dyn.equations import Known, State, evaluate_state
+from factorgraph_dyn.equations.inputs import Inputs
 from factorgraph_dyn.model.units import natural
-from factorgraph_dyn.solve.contacts import Inputs
 from factorgraph_dyn.spatial import Floats
 
 

@@ -22,12 +22,12 @@ import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_choice, check_count, check_number, shown
 from factorgraph_dyn.equations import evaluate_state
+from factorgraph_dyn.equations import given
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion import closing, closure
 from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.ordering import OrderingLike
-from factorgraph_dyn.solve import inputs
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.energies import energy_at
 from factorgraph_dyn.solve.loops import LoopOptions
@@ -153,7 +153,7 @@ def graph_accelerations(mechanism: Mechanism, ordering: OrderingLike = "aba") ->
 
     def accelerate(q: Floats, v: Floats, tau: Floats) -> Floats:
         state = evaluate_state(mechanism, q, v)
-        known = inputs.forward_known(mechanism, tau)
+        known = given.forward_known(mechanism, tau)
         return solve_dynamics(state, known, ordering=ordering, options=STAGE_OPTIONS).a
 
     return accelerate

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from factorgraph_dyn.equations import Known, State, dynamics_graph
+from factorgraph_dyn.equations.inputs import Inputs
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import aba
 from factorgraph_dyn.solve import singularity
-from factorgraph_dyn.solve.contacts import Inputs
 from factorgraph_dyn.solve.elimination import solve_graph
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.spatial import Floats

@@ -12,9 +12,9 @@ import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
 from factorgraph_dyn.compiler import cache, compile
 from factorgraph_dyn.compiler.newton_euler import Loads, ManyStates
-from factorgraph_dyn.compiler.problem import make_problem
 from factorgraph_dyn.compiler.proof import ALLOWED, GOOD, Trial
 from factorgraph_dyn.compiler.route import CHEAP, Route
+from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.model.units import described_in, natural
 from tests.helpers import lossy, mixed_tree, relative_error
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compiler.problem import make_problem
 from factorgraph_dyn.compiler.reframe import burden, reframed
 from factorgraph_dyn.compiler.split import extended, split
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations import Known, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.spatial import pose, rotation_about
 from tests.helpers import lossy, mixed_tree, relative_error
 

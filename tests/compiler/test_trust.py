@@ -7,11 +7,11 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler import field
-from factorgraph_dyn.compiler.problem import make_problem
 from factorgraph_dyn.compiler.reframe import reframed
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.tape import Tape
 from factorgraph_dyn.compiler.trace import trace
+from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.model.units import described_in, natural
 from factorgraph_dyn.spatial import pose, rotation_about
 

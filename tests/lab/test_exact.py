@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compiler.problem import make_problem
-from factorgraph_dyn.compiler.problem_graph import problem_graph
-from factorgraph_dyn.lab.block_cost import BlockModel, block_cost, front_operations
+from factorgraph_dyn.equations.problem import make_problem
+from factorgraph_dyn.equations.problem_graph import problem_graph
 from factorgraph_dyn.lab.exact import LARGEST, exact_ordering
 from factorgraph_dyn.ordering import choose_ordering
+from factorgraph_dyn.ordering.block_cost import BlockModel, block_cost, front_operations
 
 
 def graph_of(mechanism, problem="forward"):

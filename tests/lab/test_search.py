@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compiler.problem import make_problem
+from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.lab import search as search_module
 from factorgraph_dyn.lab import tasks
 from factorgraph_dyn.lab.accuracy import AccuracyCheck

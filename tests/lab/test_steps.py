@@ -5,8 +5,8 @@ import random
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compiler.problem import make_problem
 from factorgraph_dyn.compiler.trace import trace
+from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.lab.anneal import Mover
 from factorgraph_dyn.lab.steps import Stepper
 from factorgraph_dyn.lab.tape_cost import TapeScorer

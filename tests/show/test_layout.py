@@ -7,11 +7,11 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.commands.common import find_robot
+from factorgraph_dyn.equations.given import forward_known
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.show.layout import make_layout
 from factorgraph_dyn.show.places import RADIUS
 from factorgraph_dyn.show.subject import elimination_steps, make_subject
-from factorgraph_dyn.solve.inputs import forward_known
 from tests.helpers import lossy, mixed_tree
 
 ROBOTS = ("rrr", "puma560", "humanoid", "pendulum:30", "four_bar", "five_bar", "stewart", "delta", "four_bar_chain:5")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from factorgraph_dyn.compiler.problem import Problem
 from factorgraph_dyn.equations import Factor, Known, LinearGraph, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.model import Mechanism
 
 
