@@ -27,13 +27,15 @@ ROOMS = (
     "equations",
     "ordering",
     "solve",
+    "textbook",
     "compiler",
     "lab",
     "show",
 )
 MAY_IMPORT = {room: set(ROOMS[:i]) for i, room in enumerate(ROOMS)}
 MAY_IMPORT["model"] |= {"motion"}
-MAY_IMPORT["compiler"] -= {"solve"}
+MAY_IMPORT["solve"] |= {"textbook"}
+MAY_IMPORT["compiler"] -= {"solve", "textbook"}
 
 
 def imports(path: Path) -> set[str]:

@@ -25,8 +25,8 @@ from factorgraph_dyn.ordering import choose_ordering
 from factorgraph_dyn.solve.dynamics import check_state
 from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
 from factorgraph_dyn.solve.iwim import input_dynamics
-from factorgraph_dyn.solve.operators import spatial_operators
-from factorgraph_dyn.solve.unit_forces import solve_once
+from factorgraph_dyn.textbook.operators import spatial_operators
+from factorgraph_dyn.textbook.unit_forces import solve_once
 
 Row = dict[str, Any]
 

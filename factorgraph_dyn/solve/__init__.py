@@ -1,7 +1,6 @@
 """A graph and an ordering become a solution, through GTSAM; also mass matrices from the same graph."""
 
 from factorgraph_dyn.equations.inputs import Contact
-from factorgraph_dyn.solve.diagnosis import Diagnosis, diagnose
 from factorgraph_dyn.solve.dynamics import (
     forward_dynamics,
     hybrid_dynamics,
@@ -11,12 +10,13 @@ from factorgraph_dyn.solve.dynamics import (
 from factorgraph_dyn.solve.elimination import BayesNet, Conditional, eliminate, solve_graph, to_gtsam
 from factorgraph_dyn.solve.energies import energy
 from factorgraph_dyn.solve.iwim import InputDynamics, input_dynamics, input_matrix, iwim
+from factorgraph_dyn.solve.loops.diagnosis import Diagnosis, diagnose
 from factorgraph_dyn.solve.mass_matrix import bias, inverse_mass_matrix, log_determinant, mass_matrix
 from factorgraph_dyn.solve.objectives import MinimumTorque, MinimumWrench, Objective, SoftFactors
-from factorgraph_dyn.solve.operators import SpatialOperators, spatial_operators
-from factorgraph_dyn.solve.projectors import Constraints, constraints
 from factorgraph_dyn.solve.simulation import Trajectory, simulate
 from factorgraph_dyn.solve.solution import Solution
+from factorgraph_dyn.textbook.operators import SpatialOperators, spatial_operators
+from factorgraph_dyn.textbook.projectors import Constraints, constraints
 
 __all__ = [
     "BayesNet",

@@ -14,15 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy.typing as npt
 
-from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state
-from factorgraph_dyn.equations import given
+from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state, given
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.closure import check_closed
 from factorgraph_dyn.ordering import OrderingLike, choose_ordering
 from factorgraph_dyn.solve import singularity
 from factorgraph_dyn.solve.elimination import check_method, solve_graph
-from factorgraph_dyn.solve.loops import InternalWrenches, LoopOptions, solve_closed
+from factorgraph_dyn.solve.loops.closed import InternalWrenches, LoopOptions, solve_closed
 from factorgraph_dyn.solve.objectives import Objective, as_objectives
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.solve.solution import Solution, check_residual, given_or_nan, joint_vector

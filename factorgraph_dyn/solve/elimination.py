@@ -23,8 +23,8 @@ from factorgraph_dyn.checks import check_kind
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable, check_graph
 from factorgraph_dyn.errors import OrderingError, SingularSystemError
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.solve.mould import Mould, moulded
 from factorgraph_dyn.solve.scaling import NO_UNITS, GraphUnits
+from factorgraph_dyn.solve.template import Mould, moulded
 from factorgraph_dyn.spatial import Floats
 
 METHODS = ("sequential", "multifrontal")

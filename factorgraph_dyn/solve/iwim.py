@@ -36,14 +36,14 @@ from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
 from factorgraph_dyn.solve.articulated import articulated_bodies
-from factorgraph_dyn.solve.carpentier import three_pass_inverse
-from factorgraph_dyn.solve.closed_response import ClosureRows, bias_accelerations, closure_rows
 from factorgraph_dyn.solve.dynamics import check_state
-from factorgraph_dyn.solve.iim import implicit_inversion
+from factorgraph_dyn.solve.loops.response import ClosureRows, bias_accelerations, closure_rows
 from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix_at
 from factorgraph_dyn.solve.own_units import own_inputs, own_state
-from factorgraph_dyn.solve.unit_forces import solve_once, unit_force_method
 from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.textbook.carpentier import three_pass_inverse
+from factorgraph_dyn.textbook.iim import implicit_inversion
+from factorgraph_dyn.textbook.unit_forces import solve_once, unit_force_method
 
 SINGULAR_CLOSED = 1e-13  # least eigenvalue, scaled to unit diagonal, of a closed mechanism's inertia
 

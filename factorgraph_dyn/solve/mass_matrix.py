@@ -23,12 +23,12 @@ from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import crba, rnea
 from factorgraph_dyn.solve.articulated import articulated_bodies
-from factorgraph_dyn.solve.carpentier import three_pass_inverse
 from factorgraph_dyn.solve.elimination import BayesNet, eliminate, gtsam_ordering, to_gtsam
-from factorgraph_dyn.solve.iim import implicit_inversion
 from factorgraph_dyn.solve.scaling import graph_units, scale_graph
-from factorgraph_dyn.solve.unit_forces import unit_force_method
 from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.textbook.carpentier import three_pass_inverse
+from factorgraph_dyn.textbook.iim import implicit_inversion
+from factorgraph_dyn.textbook.unit_forces import unit_force_method
 
 INVERSE_METHODS = ("columns", "iim", "eufm", "carpentier")
 

@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_choice, check_count, check_number, shown
-from factorgraph_dyn.equations import evaluate_state
-from factorgraph_dyn.equations import given
+from factorgraph_dyn.equations import evaluate_state, given
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion import closing, closure
@@ -30,7 +29,7 @@ from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.energies import energy_at
-from factorgraph_dyn.solve.loops import LoopOptions
+from factorgraph_dyn.solve.loops.closed import LoopOptions
 from factorgraph_dyn.spatial import Floats
 
 Torque = Callable[[float, Floats, Floats], npt.ArrayLike] | npt.ArrayLike | None

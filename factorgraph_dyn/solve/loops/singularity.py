@@ -30,9 +30,9 @@ from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import rnea
 from factorgraph_dyn.solve.elimination import solve_graph
 from factorgraph_dyn.solve.own_units import own_known, own_state, own_wrenches
-from factorgraph_dyn.solve.projectors import constraints_at
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.textbook.projectors import constraints_at
 
 SINGULAR = 1e13  # condition numbers above it count as singular
 NEAR_SINGULAR = 1e6  # and above this they are worth a warning

@@ -22,10 +22,10 @@ from factorgraph_dyn.equations import Factor, Known, LinearGraph, State, Variabl
 from factorgraph_dyn.errors import ResidualError, SingularSystemError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
-from factorgraph_dyn.solve import limits, loop_singularity
-from factorgraph_dyn.solve.layers import FORCES, LayeredSystem, Values, weighted, with_ties
+from factorgraph_dyn.solve.loops import force_limits, singularity
+from factorgraph_dyn.solve.loops.layers import FORCES, LayeredSystem, Values, weighted, with_ties
+from factorgraph_dyn.solve.loops.planar import planar_factors
 from factorgraph_dyn.solve.objectives import MinimumTorque, Objective
-from factorgraph_dyn.solve.planar import planar_factors
 from factorgraph_dyn.solve.rows import QUIET_LOOPS, Rows
 from factorgraph_dyn.solve.scaling import (
     NO_UNITS,
@@ -91,14 +91,14 @@ def solve_closed(
         system = LayeredSystem(physics, stacked, objectives, chosen)
         values = system.solve()
     except SingularSystemError:
-        loop_singularity.check(state, known, external)
+        singularity.check(state, known, external)
         raise
     try:
         residual = _check_residual(problem, values, chosen, options.residual_tolerance)
     except ResidualError as error:
         if options.internal_wrenches == "planar":
             _check_planar(error)
-        raise loop_singularity.contradiction(state, known, external, error) from error
+        raise singularity.contradiction(state, known, external, error) from error
     if _is_wide(objectives):
         values = _minimised(mechanism, problem, values, ordering)
         residual = _check_residual(problem, values, chosen, options.residual_tolerance)
@@ -213,7 +213,7 @@ def _not_unique(
         elif variable.owner in state.mechanism.joint_by_name:
             suspicious = True
     if suspicious:
-        loop_singularity.check(state, known, external, torques_chosen=has_objectives)
+        singularity.check(state, known, external, torques_chosen=has_objectives)
     return free
 
 
@@ -249,11 +249,11 @@ def _within_limits(
     units = _stacked(problem.units, sought)
     lower, upper = (bounds / units for bounds in bounded.bounds(mechanism, sought))
     tau = _stacked(values, sought)
-    if not limits.violated(tau, lower, upper):
+    if not force_limits.violated(tau, lower, upper):
         return values
     ways = _ways_to_choose(mechanism, problem, values, sought, ordering)
     names = [variable.owner for variable in sought for _ in range(variable.size)]
-    z = limits.choose_within(tau, ways.N, ways.e, ways.E, lower, upper, names, units)
+    z = force_limits.choose_within(tau, ways.N, ways.e, ways.E, lower, upper, names, units)
     return ways.along(values, z)
 
 

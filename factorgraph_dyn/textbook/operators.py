@@ -34,8 +34,8 @@ import numpy.typing as npt
 from factorgraph_dyn.equations import evaluate_state
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.solve.articulated import ArticulatedBodies, ArticulatedJoint, articulated_bodies
-from factorgraph_dyn.solve.operator_algebra import BlockOperator, Identity, Operator, Resolvent
 from factorgraph_dyn.spatial import Floats, bracket
+from factorgraph_dyn.textbook.operator_algebra import BlockOperator, Identity, Operator, Resolvent
 
 Blocks = list[Floats]
 

@@ -28,7 +28,7 @@ from factorgraph_dyn.errors import ClosureError, SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.motion import closure
-from factorgraph_dyn.solve.closed_response import bias_accelerations
+from factorgraph_dyn.solve.loops.response import bias_accelerations
 from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix
 from factorgraph_dyn.spatial import Floats
 

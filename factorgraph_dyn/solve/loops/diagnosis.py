@@ -17,18 +17,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.equations import Known, State, evaluate_state
-from factorgraph_dyn.equations import given
+from factorgraph_dyn.equations import Known, State, evaluate_state, given
 from factorgraph_dyn.errors import ClosureError, FactorGraphDynError, InputError, NearSingularWarning
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE
-from factorgraph_dyn.solve import loop_singularity
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
+from factorgraph_dyn.solve.loops import singularity
+from factorgraph_dyn.solve.loops.planar import plane_normal
 from factorgraph_dyn.solve.own_units import own_state
-from factorgraph_dyn.solve.planar import plane_normal
-from factorgraph_dyn.solve.projectors import rank
 from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.textbook.projectors import rank
 
 NEAR_SINGULAR = 1e4  # condition number from which a configuration is called nearly singular
 
@@ -179,7 +178,7 @@ def _undetermined(state: State, a: given.Partial | None, tau: given.Partial | No
         if a is None or tau is None:
             raise InputError("Give both a and tau of the problem (empty {} where nothing is known).")
         known = given.hybrid_known(mechanism, a, tau)
-        for kind, indices in loop_singularity.kkt(state, known).undetermined().items():
+        for kind, indices in singularity.kkt(state, known).undetermined().items():
             for name in mechanism.joint_names:
                 entries = mechanism.v_slices[name]
                 moved = tuple(i - entries.start for i in sorted(indices) if entries.start <= i < entries.stop)

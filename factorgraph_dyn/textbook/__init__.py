@@ -1,0 +1,1 @@
+"""The methods of the papers, for readers and comparisons; the solvers do not need them."""
