@@ -26,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from factorgraph_dyn.compiler.cache import ENVIRONMENT_VARIABLE
+from factorgraph_dyn.compiler.kernel.cache import ENVIRONMENT_VARIABLE
 from factorgraph_dyn.show.tables import print_rows
 from scripts.model_rows import KERNEL_TOLERANCE, TOLERANCE, row_within
 

@@ -31,8 +31,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from factorgraph_dyn.compiler.program import Guard
-from factorgraph_dyn.compiler.samples import UNIT_ROUNDOFF, SampledTape
-from factorgraph_dyn.compiler.tape import ONE, ZERO, Samples, Tape
+from factorgraph_dyn.compiler.tape.samples import UNIT_ROUNDOFF, SampledTape
+from factorgraph_dyn.compiler.tape.tape import ONE, ZERO, Samples, Tape
 from factorgraph_dyn.errors import CompileError
 
 UNIT = -1

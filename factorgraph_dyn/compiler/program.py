@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from factorgraph_dyn.compiler import tape as t
-from factorgraph_dyn.compiler.field import PRIME
 from factorgraph_dyn.compiler.schedule import depth_first_order, waiting_time
-from factorgraph_dyn.compiler.tape import Tape
+from factorgraph_dyn.compiler.tape import tape as t
+from factorgraph_dyn.compiler.tape.field import PRIME
+from factorgraph_dyn.compiler.tape.tape import Tape
 
 
 @dataclass(frozen=True)

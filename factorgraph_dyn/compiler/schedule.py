@@ -9,7 +9,7 @@ The work runs once a kernel, in time linear in its operations.
 
 from collections.abc import Sequence
 
-from factorgraph_dyn.compiler import tape as t
+from factorgraph_dyn.compiler.tape import tape as t
 
 
 def depth_first_order(

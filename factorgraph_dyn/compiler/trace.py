@@ -40,19 +40,19 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.compiler import program as programs
-from factorgraph_dyn.compiler.closure_guards import closure_guards, mode_guards
+from factorgraph_dyn.compiler.backends.llvm.driver import Operand
+from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
+from factorgraph_dyn.compiler.describe.regroup import regrouped
+from factorgraph_dyn.compiler.describe.split import Split, extended, split
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
-from factorgraph_dyn.compiler.field import constant_circle_point
-from factorgraph_dyn.compiler.llvm_driver import Operand
+from factorgraph_dyn.compiler.guards import closure_guards, mode_guards
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
-from factorgraph_dyn.compiler.reframe import Reframed, reframed
-from factorgraph_dyn.compiler.regroup import regrouped
+from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.route import CHEAP, Route
-from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
-from factorgraph_dyn.compiler.samples import SampledTape
-from factorgraph_dyn.compiler.split import Split, extended, split
-from factorgraph_dyn.compiler.symbol import SymbolArray, references, symbols
-from factorgraph_dyn.compiler.tape import ZERO, Tape
+from factorgraph_dyn.compiler.tape.field import constant_circle_point
+from factorgraph_dyn.compiler.tape.samples import SampledTape
+from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbols
+from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.equations import (
     Known,
     LinearGraph,

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from factorgraph_dyn.compiler.interpret import Interpreter
 from factorgraph_dyn.compiler.program import Program
+from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import Problem, make_problem
 from factorgraph_dyn.model import Mechanism

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from factorgraph_dyn.compiler import Operations, machine
-from factorgraph_dyn.compiler import tape as t
-from factorgraph_dyn.compiler.interpret import Interpreter
+from factorgraph_dyn.compiler import Operations
+from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.program import Program
+from factorgraph_dyn.compiler.tape import tape as t
+from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import Problem, make_problem
 from factorgraph_dyn.equations.problem_graph import problem_graph

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from factorgraph_dyn import solve
-from factorgraph_dyn.compiler.compile import compile
+from factorgraph_dyn.compiler.kernel.compile import compile
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, NearSingularWarning
 from factorgraph_dyn.lab.engines import NEGLIGIBLE, SINGULAR, Engine
 from factorgraph_dyn.model import Mechanism

@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from factorgraph_dyn.compiler import tape as t
+from factorgraph_dyn.compiler.describe.split import listed
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
-from factorgraph_dyn.compiler.samples import SampledTape
-from factorgraph_dyn.compiler.split import listed
-from factorgraph_dyn.compiler.tape import Samples, Tape
+from factorgraph_dyn.compiler.tape import tape as t
+from factorgraph_dyn.compiler.tape.samples import SampledTape
+from factorgraph_dyn.compiler.tape.tape import Samples, Tape
 from factorgraph_dyn.compiler.trace import Tracer
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import CompileError

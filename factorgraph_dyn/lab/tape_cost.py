@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from factorgraph_dyn.compiler import tape as t
-from factorgraph_dyn.compiler.field import PRIME
+from factorgraph_dyn.compiler.tape import tape as t
+from factorgraph_dyn.compiler.tape.field import PRIME
 from factorgraph_dyn.lab.steps import Maker, Step, Stepper
 
 

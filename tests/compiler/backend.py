@@ -6,11 +6,12 @@ import dataclasses
 
 import numpy as np
 
-from factorgraph_dyn.compiler import machine, program
-from factorgraph_dyn.compiler.gufunc import make_gufunc
-from factorgraph_dyn.compiler.llvm_driver import Operand
-from factorgraph_dyn.compiler.llvm_module import ENTRY_POINTS, emit_module
-from factorgraph_dyn.compiler.tape import Tape
+from factorgraph_dyn.compiler import program
+from factorgraph_dyn.compiler.backends.llvm import machine
+from factorgraph_dyn.compiler.backends.llvm.driver import Operand
+from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_module
+from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
+from factorgraph_dyn.compiler.tape.tape import Tape
 
 
 def widths():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from factorgraph_dyn.compiler.cache import ENVIRONMENT_VARIABLE
+from factorgraph_dyn.compiler.kernel.cache import ENVIRONMENT_VARIABLE
 
 
 @pytest.fixture(autouse=True, scope="session")

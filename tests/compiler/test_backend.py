@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from factorgraph_dyn.compiler import machine, program
-from factorgraph_dyn.compiler.interpret import Interpreter
-from factorgraph_dyn.compiler.tape import Tape
+from factorgraph_dyn.compiler import program
+from factorgraph_dyn.compiler.backends.llvm import machine
+from factorgraph_dyn.compiler.tape.interpret import Interpreter
+from factorgraph_dyn.compiler.tape.tape import Tape
 from tests.compiler.backend import gufunc_of, random_program, widths
 
 AGREEMENT = 1e-11

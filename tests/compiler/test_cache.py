@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compiler import cache, compile
+from factorgraph_dyn.compiler import compile
 from factorgraph_dyn.compiler import compile as compile_function
+from factorgraph_dyn.compiler.kernel import cache
 
-compile_module = sys.modules["factorgraph_dyn.compiler.compile"]
+compile_module = sys.modules["factorgraph_dyn.compiler.kernel.compile"]
 
 
 @pytest.fixture

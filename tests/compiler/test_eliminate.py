@@ -6,9 +6,9 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler import program
 from factorgraph_dyn.compiler.eliminate import UNIT, Elimination, Unknown
-from factorgraph_dyn.compiler.interpret import Interpreter
-from factorgraph_dyn.compiler.samples import SampledTape
-from factorgraph_dyn.compiler.tape import Tape
+from factorgraph_dyn.compiler.tape.interpret import Interpreter
+from factorgraph_dyn.compiler.tape.samples import SampledTape
+from factorgraph_dyn.compiler.tape.tape import Tape
 from factorgraph_dyn.motion.random_states import far_closed_state
 
 ROUNDING = 1e-12

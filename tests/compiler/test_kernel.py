@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compiler import compile, fastcall
+from factorgraph_dyn.compiler import compile
+from factorgraph_dyn.compiler.kernel import fastcall
 from tests.helpers import relative_error
 
 

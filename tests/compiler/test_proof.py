@@ -10,9 +10,10 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
-from factorgraph_dyn.compiler import cache, compile
-from factorgraph_dyn.compiler.newton_euler import Loads, ManyStates
-from factorgraph_dyn.compiler.proof import ALLOWED, GOOD, Trial
+from factorgraph_dyn.compiler import compile
+from factorgraph_dyn.compiler.kernel import cache
+from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates
+from factorgraph_dyn.compiler.proof.proof import ALLOWED, GOOD, Trial
 from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.model.units import described_in, natural
@@ -330,7 +331,7 @@ def test_accuracy_survives_cache_and_pickling(tmp_path, monkeypatch):
     first = compile(fgd.robots.rrr(), "forward")
     assert 0 < first.accuracy < GOOD
     calls = []
-    monkeypatch.setattr(sys.modules["factorgraph_dyn.compiler.compile"], "Trial", calls.append)
+    monkeypatch.setattr(sys.modules["factorgraph_dyn.compiler.kernel.compile"], "Trial", calls.append)
     assert compile(fgd.robots.rrr(), "forward").accuracy == first.accuracy
     assert pickle.loads(pickle.dumps(first)).accuracy == first.accuracy
     assert not calls

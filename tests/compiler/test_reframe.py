@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compiler.reframe import burden, reframed
-from factorgraph_dyn.compiler.split import extended, split
+from factorgraph_dyn.compiler.describe.reframe import burden, reframed
+from factorgraph_dyn.compiler.describe.split import extended, split
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations import Known, dynamics_graph, evaluate_state
 from factorgraph_dyn.equations.problem import make_problem

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compiler.regroup import regrouped, unfelt_part
+from factorgraph_dyn.compiler.describe.regroup import regrouped, unfelt_part
 from factorgraph_dyn.equations import Known, dynamics_graph, evaluate_state
 from tests.helpers import MOVABLE_KINDS, mixed_tree, relative_error
 

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factorgraph_dyn import CompileError
-from factorgraph_dyn.compiler import field, program
-from factorgraph_dyn.compiler.interpret import Interpreter
-from factorgraph_dyn.compiler.samples import SampledTape
-from factorgraph_dyn.compiler.symbol import Symbol, references, symbols
-from factorgraph_dyn.compiler.tape import ONE, ZERO, Tape
+from factorgraph_dyn.compiler import program
+from factorgraph_dyn.compiler.tape import field
+from factorgraph_dyn.compiler.tape.interpret import Interpreter
+from factorgraph_dyn.compiler.tape.samples import SampledTape
+from factorgraph_dyn.compiler.tape.symbol import Symbol, references, symbols
+from factorgraph_dyn.compiler.tape.tape import ONE, ZERO, Tape
 
 
 @pytest.fixture

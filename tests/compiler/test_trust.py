@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compiler import field
-from factorgraph_dyn.compiler.reframe import reframed
-from factorgraph_dyn.compiler.samples import SampledTape
-from factorgraph_dyn.compiler.tape import Tape
+from factorgraph_dyn.compiler.describe.reframe import reframed
+from factorgraph_dyn.compiler.tape import field
+from factorgraph_dyn.compiler.tape.samples import SampledTape
+from factorgraph_dyn.compiler.tape.tape import Tape
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.model.units import described_in, natural

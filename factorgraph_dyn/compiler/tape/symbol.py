@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from factorgraph_dyn.compiler.tape import Tape
+from factorgraph_dyn.compiler.tape.tape import Tape
 
 SymbolArray = np.ndarray[Any, np.dtype[np.object_]]
 

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from factorgraph_dyn.compiler.gufunc import api_table
-from factorgraph_dyn.compiler.llvm_driver import Operand
+from factorgraph_dyn.compiler.backends.llvm.driver import Operand
+from factorgraph_dyn.compiler.kernel.gufunc import api_table
 
 _BYTES_DATA = bytes.__basicsize__ - 1
 _TYPE, _DATA, _RANK, _SHAPE, _DESCRIPTION, _FLAGS = 8, 16, 24, 32, 56, 64

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from factorgraph_dyn.compiler.newton_euler import Loads, ManyStates, Response
-from factorgraph_dyn.compiler.plain_system import CANCELLED, SOLVABLE, TINY, Found, System
-from factorgraph_dyn.compiler.trials import SEED, make_trials
+from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates, Response
+from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TINY, Found, System
+from factorgraph_dyn.compiler.proof.trials import SEED, make_trials
 from factorgraph_dyn.equations.problem import Mask, Problem
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural

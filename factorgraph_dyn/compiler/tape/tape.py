@@ -22,8 +22,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.compiler import field
-from factorgraph_dyn.compiler.field import PRIME
+from factorgraph_dyn.compiler.tape import field
+from factorgraph_dyn.compiler.tape.field import PRIME
 from factorgraph_dyn.errors import CompileError
 
 CONSTANT, INPUT, ADD, SUB, MUL, RECIPROCAL, SIN, COS, SIGN = range(9)

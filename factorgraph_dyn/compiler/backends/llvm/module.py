@@ -6,10 +6,10 @@ Takes a program and the shapes of its arguments; gives IR text with the entry po
 
 from collections.abc import Sequence
 
-from factorgraph_dyn.compiler.fastcall import emit_fastcall
-from factorgraph_dyn.compiler.llvm_body import SEGMENT, emit_body
-from factorgraph_dyn.compiler.llvm_driver import Operand, emit_driver
-from factorgraph_dyn.compiler.machine import Machine
+from factorgraph_dyn.compiler.backends.llvm.body import SEGMENT, emit_body
+from factorgraph_dyn.compiler.backends.llvm.driver import Operand, emit_driver
+from factorgraph_dyn.compiler.backends.llvm.machine import Machine
+from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall
 from factorgraph_dyn.compiler.program import Program
 
 ENTRY_POINTS = ("loop", "one", "fastcall")

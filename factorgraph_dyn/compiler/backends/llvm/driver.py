@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from factorgraph_dyn.compiler.llvm_body import Body
-from factorgraph_dyn.compiler.llvm_rows import gather_scatter, load_rows, spread_pick, store_rows
-from factorgraph_dyn.compiler.llvm_sincos import sincos_functions
+from factorgraph_dyn.compiler.backends.llvm.body import Body
+from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, load_rows, spread_pick, store_rows
+from factorgraph_dyn.compiler.backends.llvm.sincos import sincos_functions
 
 
 @dataclass(frozen=True)

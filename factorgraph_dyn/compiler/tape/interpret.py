@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.compiler import tape as t
 from factorgraph_dyn.compiler.program import Program
+from factorgraph_dyn.compiler.tape import tape as t
 
 Values = npt.NDArray[np.float64]
 

@@ -18,19 +18,20 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache as memoize
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import llvmlite
 import numpy as np
 
 from factorgraph_dyn.checks import as_names
-from factorgraph_dyn.compiler import cache, machine
-from factorgraph_dyn.compiler.kernel import Kernel, KernelPlan
-from factorgraph_dyn.compiler.llvm_driver import Operand
-from factorgraph_dyn.compiler.llvm_module import ENTRY_POINTS, emit_module
+from factorgraph_dyn.compiler.backends.llvm import machine
+from factorgraph_dyn.compiler.backends.llvm.driver import Operand
+from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_module
+from factorgraph_dyn.compiler.kernel import cache
+from factorgraph_dyn.compiler.kernel.kernel import Kernel, KernelPlan
 from factorgraph_dyn.compiler.program import Operations
-from factorgraph_dyn.compiler.proof import Proof, Trial
+from factorgraph_dyn.compiler.proof.proof import Proof, Trial
 from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.equations.problem import Mask, Problem, make_problem
@@ -39,7 +40,7 @@ from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
 
-_ROOMS = ("compiler", "equations", "model", "ordering")
+_ROOMS = ("model", "motion", "equations", "ordering", "compiler")
 
 
 def compile(
@@ -236,11 +237,10 @@ def _described(mechanism: Mechanism) -> bytes:
 def _versions() -> bytes:
     """Everything but the request that the code depends on: sources, interpreter, NumPy, LLVM."""
     digest = hashlib.sha256()
-    package = resources.files("factorgraph_dyn")
+    package = Path(__file__).parents[2]
     for room in _ROOMS:
-        for file in sorted((package / room).iterdir(), key=lambda entry: entry.name):
-            if file.name.endswith(".py"):
-                digest.update(file.read_bytes())
+        for file in sorted((package / room).rglob("*.py")):
+            digest.update(file.read_bytes())
     digest.update((package / "spatial.py").read_bytes())
     versions = (sys.version_info[:2], np.__version__, llvmlite.__version__)
     return digest.digest() + repr(versions).encode()

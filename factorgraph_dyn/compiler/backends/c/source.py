@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from factorgraph_dyn.compiler import tape as t
 from factorgraph_dyn.compiler.program import Program
+from factorgraph_dyn.compiler.tape import tape as t
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_kind, check_path
-from factorgraph_dyn.compiler import c_source
-from factorgraph_dyn.compiler.fastcall import make_fast_function
-from factorgraph_dyn.compiler.gufunc import make_gufunc
-from factorgraph_dyn.compiler.interpret import Interpreter
-from factorgraph_dyn.compiler.llvm_driver import Operand
-from factorgraph_dyn.compiler.machine import LoadedCode
+from factorgraph_dyn.compiler.backends.c import source as c_source
+from factorgraph_dyn.compiler.backends.llvm.driver import Operand
+from factorgraph_dyn.compiler.backends.llvm.machine import LoadedCode
+from factorgraph_dyn.compiler.kernel.fastcall import make_fast_function
+from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.program import Operations, Program
+from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.compiler import tape as t
 from factorgraph_dyn.compiler.program import operands
-from factorgraph_dyn.compiler.tape import Samples, Tape
+from factorgraph_dyn.compiler.tape import tape as t
+from factorgraph_dyn.compiler.tape.tape import Samples, Tape
 from factorgraph_dyn.errors import CompileError
 
 _SUSPICIOUS = 1e-8  # part of its terms below which a sum may be rounding

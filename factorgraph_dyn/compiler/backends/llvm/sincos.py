@@ -19,7 +19,7 @@ import math
 from fractions import Fraction
 from functools import cache
 
-from factorgraph_dyn.compiler.llvm_body import double
+from factorgraph_dyn.compiler.backends.llvm.body import double
 
 _SINE = (
     -0.16666666666666666,

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from factorgraph_dyn.compiler.describe.reframe import TURNING
 from factorgraph_dyn.compiler.program import Guard
-from factorgraph_dyn.compiler.reframe import TURNING
-from factorgraph_dyn.compiler.symbol import Symbol, references
-from factorgraph_dyn.compiler.tape import Tape
+from factorgraph_dyn.compiler.tape.symbol import Symbol, references
+from factorgraph_dyn.compiler.tape.tape import Tape
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import Natural

@@ -16,8 +16,8 @@ import struct
 from collections import defaultdict
 from dataclasses import dataclass
 
-from factorgraph_dyn.compiler import tape as t
 from factorgraph_dyn.compiler.program import Guard, Program
+from factorgraph_dyn.compiler.tape import tape as t
 
 SEGMENT = 250
 """Operations a function has at most."""

@@ -1,0 +1,1 @@
+"""Programs become code, a folder a back end."""

@@ -1,0 +1,1 @@
+"""Machine code by LLVM, over SIMD vectors of states."""

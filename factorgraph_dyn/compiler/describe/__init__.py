@@ -1,0 +1,1 @@
+"""Mechanisms described anew so that constants vanish: frames, inertias, placements."""

@@ -1,0 +1,1 @@
+"""Machine code becomes something to call: compiled, cached, a gufunc with a fast path."""

@@ -1,0 +1,1 @@
+"""Machine code against plain Newton-Euler of the mechanism as it was given."""
