@@ -1,5 +1,6 @@
 """Rigid-body dynamics as factor graphs: every elimination ordering is an algorithm."""
 
+from factorgraph_dyn.compare import OrderingCost, compare_orderings, ordering_cost
 from factorgraph_dyn.compiler import Kernel, compile
 from factorgraph_dyn.equations import (
     Factor,
@@ -21,10 +22,10 @@ from factorgraph_dyn.errors import (
     ResidualError,
     SingularSystemError,
 )
-from factorgraph_dyn.lab import OrderingCost, SearchResult, compare_orderings, ordering_cost, search_orderings
 from factorgraph_dyn.model import Coupling, Frame, Joint, Link, Loop, Mechanism, robots
 from factorgraph_dyn.model.files.load import load, load_actuation, loads
 from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, choose_ordering, eliminate_structure
+from factorgraph_dyn.search import SearchResult, search_orderings
 from factorgraph_dyn.show.draw import draw
 from factorgraph_dyn.show.report import write_report
 from factorgraph_dyn.solve import (

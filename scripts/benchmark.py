@@ -20,8 +20,8 @@ import gtsam
 import numpy as np
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.lab.benchmark import benchmark_kernels, machine_name
-from factorgraph_dyn.lab.timing import best_of
+from factorgraph_dyn.compare.benchmark import benchmark_kernels, machine_name
+from factorgraph_dyn.compare.timing import best_of
 from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
 
 ARMS_AND_HUMANOID = ("puma560", "ur5", "panda", "humanoid")

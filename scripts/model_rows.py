@@ -17,10 +17,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from factorgraph_dyn.compare.kernel_agreement import KernelAgreement, compare_kernel, references
+from factorgraph_dyn.compare.peers.engines import Engine, HandedEngine, compare_with_engine, engine_of
 from factorgraph_dyn.compiler.kernel.compile import describe
 from factorgraph_dyn.errors import CompileError, FactorGraphDynError, InputError, OrderingError
-from factorgraph_dyn.lab.engines import Engine, HandedEngine, compare_with_engine, engine_of
-from factorgraph_dyn.lab.kernel_agreement import KernelAgreement, compare_kernel, references
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.files.load import load
 

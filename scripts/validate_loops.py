@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.show.tables import print_rows
-from tests.loops.mechanisms import random_planar, random_spatial
-from tests.loops.oracle import DenseOracle, null_space, pinocchio_accelerations, relative
+from tests.mechanisms import random_planar, random_spatial
+from tests.oracles.closed import DenseOracle, null_space, pinocchio_accelerations, relative
 
 
 def main() -> None:

@@ -134,7 +134,7 @@ def exit_code(rows: list[dict[str, Any]]) -> int:
 
 def run_mutants(files: list[Path], count: int) -> int:
     """Load damaged copies of the files; the exit code."""
-    from tests.readers.mutants import load_mutants
+    from tests.model.files.mutants import load_mutants
 
     small = [path for path in files if path.stat().st_size < 200_000]
     report = load_mutants(small, count, seed=0)

@@ -29,7 +29,8 @@ ROOMS = (
     "solve",
     "textbook",
     "compiler",
-    "lab",
+    "compare",
+    "search",
     "show",
 )
 MAY_IMPORT = {room: set(ROOMS[:i]) for i, room in enumerate(ROOMS)}

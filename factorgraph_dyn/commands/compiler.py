@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from factorgraph_dyn.commands.common import FormatOption, KnownOption, RobotArgument, find_robot, split_names
+from factorgraph_dyn.compare.benchmark import benchmark_kernels, machine_name
 from factorgraph_dyn.compiler import PROBLEM_NAMES, compile
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.lab.benchmark import benchmark_kernels, machine_name
 from factorgraph_dyn.show.tables import print_rows
 
 OrderingOption = Annotated[

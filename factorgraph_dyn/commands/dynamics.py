@@ -17,8 +17,8 @@ from factorgraph_dyn.commands.common import (
     find_robot,
     split_names,
 )
+from factorgraph_dyn.compare.orderings import compare_orderings
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.lab.compare import compare_orderings
 from factorgraph_dyn.model import Mechanism, robots
 from factorgraph_dyn.ordering import ORDERING_NAMES
 from factorgraph_dyn.show.tables import print_rows

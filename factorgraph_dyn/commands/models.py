@@ -10,8 +10,8 @@ import numpy as np
 import typer
 
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot
+from factorgraph_dyn.compare.peers.engines import Agreement, HandedEngine, compare_with_engine, engine_of
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.lab.engines import Agreement, HandedEngine, compare_with_engine, engine_of
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.files.load import format_of
 from factorgraph_dyn.model.files.write_urdf import to_urdf

@@ -9,8 +9,8 @@ import numpy as np
 import typer
 
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot, split_names
+from factorgraph_dyn.compare import papers as measured
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.lab import papers as measured
 from factorgraph_dyn.show.canvas import check_drawable, new_figure, save_figure
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.solve import Contact, input_dynamics

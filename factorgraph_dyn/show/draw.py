@@ -102,7 +102,7 @@ def _figure(
 
 
 def _bars(mechanism: Mechanism, problem: str, ordering: OrderingLike | None) -> Any:
-    from factorgraph_dyn.lab.compare import compare_orderings
+    from factorgraph_dyn.compare.orderings import compare_orderings
     from factorgraph_dyn.ordering import ORDERING_NAMES
     from factorgraph_dyn.show.bars_picture import draw_bars
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn.checks import as_names, check_path, shown
+from factorgraph_dyn.compare.orderings import compare_orderings
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
-from factorgraph_dyn.lab.compare import compare_orderings
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, OrderingLike
 from factorgraph_dyn.show.curves import Path as Line

@@ -8,7 +8,7 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler import compile
 from tests.helpers import lossy, mixed_tree, relative_error
-from tests.oracles import pinocchio_oracle
+from tests.oracles.engines import pinocchio_oracle
 
 AGREEMENT = 1e-10  # relative, with the graph solve
 CONDITIONED = 1e-9  # relative, with another engine

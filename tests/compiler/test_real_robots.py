@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.lab.engines import HandedEngine, PinocchioEngine, engine_of
-from factorgraph_dyn.lab.kernel_agreement import compare_kernel, independent_motors, references
+from factorgraph_dyn.compare.kernel_agreement import compare_kernel, independent_motors, references
+from factorgraph_dyn.compare.peers.engines import HandedEngine, PinocchioEngine, engine_of
 from scripts.validate_models import package_folders
 
 TOLERANCE = 1e-9  # relative; what rounding makes of ill-conditioned mass matrices is allowed on top

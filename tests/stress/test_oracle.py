@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.helpers import lossy, mixed_tree, relative_error
-from tests.loops.mechanisms import random_planar, random_spatial, single_loop
-from tests.loops.oracle import pinocchio_accelerations
-from tests.oracles import pinocchio_oracle
+from tests.mechanisms import random_planar, random_spatial, single_loop
+from tests.oracles.closed import pinocchio_accelerations
+from tests.oracles.engines import pinocchio_oracle
 from tests.stress.constraints import close, closing_velocity, constraint_rows, moved
 from tests.stress.kinematics import LD, SIZES, array, bodies, norm
 from tests.stress.oracle import Oracle, freedom_units

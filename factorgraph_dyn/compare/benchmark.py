@@ -1,0 +1,130 @@
+"""Kernels beside the engines people use: time a state in batches and in single calls.
+
+All figures of a table come from one run on one core; each is the best of many repeats after a warm-up, and ratios are
+taken between figures of the same run. Pinocchio runs its own C++ loop over the batch (``rneaInParallel`` and
+``abaInParallel`` on one thread) and, for single calls, its Python bindings; MuJoCo is called once a state.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from factorgraph_dyn.compare.timing import best_of
+from factorgraph_dyn.compiler import Kernel, compile
+from factorgraph_dyn.errors import FactorGraphDynError
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.ordering import OrderingLike
+from factorgraph_dyn.spatial import Floats
+
+BATCH = 4096
+CALLS = 200  # single calls are timed in runs of this many
+PROBLEMS = ("inverse", "forward")
+
+
+def benchmark_kernels(
+    mechanism: Mechanism, orderings: Mapping[str, OrderingLike] | None = None, *, repeats: int = 60
+) -> list[dict[str, Any]]:
+    """One row a problem: kernels beside Pinocchio and MuJoCo, where these are installed.
+
+    Args:
+        mechanism: A mechanism without loops.
+        orderings: The ordering of each problem's kernel; by default the classical one.
+        repeats: Runs the best time is taken from.
+
+    Returns:
+        Rows with operation counts, ns a state in batches of 4096, ns for one state in one Python call, and the
+        same of the peers with their ratios.
+    """
+    rows = []
+    for problem in PROBLEMS:
+        kernel = compile(mechanism, problem, ordering=(orderings or {}).get(problem))
+        rows.append(_row(mechanism, problem, kernel, repeats))
+    return rows
+
+
+def _row(mechanism: Mechanism, problem: str, kernel: Kernel, repeats: int) -> dict[str, Any]:
+    batch = _batch(mechanism)
+    one = [values[0].copy() for values in batch]
+    out = np.empty((BATCH, mechanism.nv))
+    ours = 1e9 * best_of(lambda: kernel(*batch, out=out), repeats) / BATCH
+    single = 1e9 * best_of(lambda: [kernel(*one) for _ in range(CALLS)], repeats) / CALLS
+    count = kernel.operations
+    row: dict[str, Any] = {
+        "robot": mechanism.name,
+        "nv": mechanism.nv,
+        "problem": problem,
+        "ordering": kernel.ordering.name,
+        "operations": count.multiplications + count.additions + count.divisions,
+        "ns a state": ours,
+        "ns one call": single,
+    }
+    pinocchio = _pinocchio_times(mechanism, problem, batch, repeats)
+    if pinocchio is not None:
+        loop, call = pinocchio
+        row |= {
+            "Pinocchio ns a state": loop,
+            "times faster": loop / ours,
+            "Pinocchio ns one call": call,
+            "times faster (one call)": call / single,
+        }
+    mujoco_call = _mujoco_time(mechanism, problem, repeats)
+    if mujoco_call is not None:
+        row["MuJoCo ns one call"] = mujoco_call
+    return row
+
+
+def _batch(mechanism: Mechanism) -> list[Floats]:
+    """Random states in the layout a user has them: (batch, n), contiguous."""
+    rng = np.random.default_rng(0)
+    q = np.array([mechanism.random_configuration(rng) for _ in range(BATCH)])
+    return [q, rng.normal(size=(BATCH, mechanism.nv)), rng.normal(size=(BATCH, mechanism.nv))]
+
+
+def _pinocchio_times(
+    mechanism: Mechanism, problem: str, batch: list[Floats], repeats: int
+) -> tuple[float, float] | None:
+    """Pinocchio's ns a state in its own loop over the batch, and for one Python call."""
+    try:
+        import pinocchio as pin
+
+        from factorgraph_dyn.compare.peers.pinocchio import pinocchio_oracle
+    except ImportError:
+        return None
+    peer = pinocchio_oracle(mechanism)
+    columns = [np.asfortranarray(np.array([peer.q(q) for q in batch[0]]).T)]
+    columns += [np.asfortranarray(values[:, peer.order].T) for values in batch[1:]]
+    in_loop, one_call = {
+        "inverse": (pin.rneaInParallel, pin.rnea),
+        "forward": (pin.abaInParallel, pin.aba),
+    }[problem]
+    pool = pin.ModelPool(peer.model, 1)
+    loop = best_of(lambda: in_loop(1, pool, *columns), max(repeats // 4, 5))
+    one = [np.ascontiguousarray(values[:, 0]) for values in columns]
+    call = best_of(lambda: [one_call(peer.model, peer.data, *one) for _ in range(CALLS)], repeats)
+    return 1e9 * loop / BATCH, 1e9 * call / CALLS
+
+
+def _mujoco_time(mechanism: Mechanism, problem: str, repeats: int) -> float | None:
+    try:
+        from factorgraph_dyn.compare.peers.mujoco import MujocoPeer
+
+        peer = MujocoPeer(mechanism)
+    except (ImportError, FactorGraphDynError):
+        return None
+    call = peer.forward if problem == "forward" else peer.inverse
+    return 1e9 * best_of(lambda: [call() for _ in range(CALLS)], repeats) / CALLS
+
+
+def machine_name() -> str:
+    """The processor, as the operating system names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

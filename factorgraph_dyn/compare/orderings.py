@@ -1,0 +1,173 @@
+"""Orderings side by side: what each costs, how long it takes and how exact it is.
+
+Every ordering eliminates the same graph at the same random state; the error is measured against a
+dense solve of the stacked equations. Kernels run over a batch of states. Times are the best of several
+repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import gtsam
+import numpy as np
+
+from factorgraph_dyn.checks import as_names, check_choice, check_count, random_generator, shown
+from factorgraph_dyn.compare.kernel_measurement import KernelMeasurement
+from factorgraph_dyn.compare.timing import best_of
+from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
+from factorgraph_dyn.equations.given import forward_known, hybrid_known, inverse_known
+from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
+from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.ordering import (
+    OFFER,
+    ORDERING_NAMES,
+    Ordering,
+    OrderingLike,
+    choose_ordering,
+    eliminate_structure,
+)
+from factorgraph_dyn.ordering.saved import is_saved
+from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
+from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
+from factorgraph_dyn.solve.loops.closed import eliminated_graph
+from factorgraph_dyn.solve.loops.layers import FORCES
+from factorgraph_dyn.solve.scaling import column_units, force_measures, graph_units, scale_graph
+from factorgraph_dyn.spatial import Floats
+
+PROBLEMS = ("forward", "inverse", "hybrid")
+REPEATS = 20
+SINGULAR = 1e-13  # singular values below this share of the largest are redundant loops
+MEASURING_TIME = 0.2  # s for each ordering, so that large mechanisms stay quick to compare
+
+
+def compare_orderings(
+    mechanism: Mechanism,
+    problem: str = "forward",
+    orderings: Sequence[OrderingLike] | None = None,
+    *,
+    seed: int = 0,
+    repeats: int = REPEATS,
+    kernels: bool = True,
+    known_accelerations: Iterable[str] | None = None,
+) -> list[dict[str, Any]]:
+    """One row for each ordering: its structure, operations, times and error.
+
+    Args:
+        mechanism: The mechanism.
+        problem: "forward", "inverse" or "hybrid".
+        orderings: Names or sequences of variable names; by default every named ordering.
+        seed: Seed of the random state.
+        repeats: Eliminations the best time is taken from.
+        kernels: Whether to compile and time the kernel of each ordering, too.
+        known_accelerations: Joints whose acceleration a hybrid problem gives; by default every second
+            freedom, or every motor's where there are loops.
+
+    Returns:
+        Rows with ordering, nonzeros and fill of R, the widest clique, the depth of the clique tree,
+        time_us (GTSAM's elimination) and error (relative); with kernels, also the kernel's operations,
+        kernel_ns (time of a state in a batch), kernel_error (largest relative error over the batch) and
+        pivot (smallest size of a pivot beside its usual one, over random states). An ordering that does not
+        apply says why in ``note``.
+    """
+    check_count(repeats, "repeats")
+    state, known = sample_problem(mechanism, problem, seed, known_accelerations)
+    graph = dynamics_graph(state, known)
+    exact = _dense_solution(mechanism, graph)
+    chosen = _chosen(orderings)
+    rows = [_row(state, known, graph, ordering, exact, repeats) for ordering in chosen]
+    if kernels:
+        measure = KernelMeasurement(mechanism, problem, known)
+        for row, ordering in zip(rows, chosen, strict=True):
+            if "error" in row:
+                measure.add_to(row, ordering)
+    return rows
+
+
+def _chosen(orderings: OrderingLike | Sequence[OrderingLike] | None) -> tuple[OrderingLike, ...]:
+    """The orderings to compare; a name that nothing has is refused, not noted."""
+    if orderings is None:
+        return ORDERING_NAMES
+    if not isinstance(orderings, Iterable):
+        raise OrderingError(f"orderings is {shown(orderings)}; it must be a list.{OFFER}")
+    chosen: tuple[OrderingLike, ...] = (orderings,) if isinstance(orderings, str) else tuple(orderings)
+    for ordering in chosen:
+        if isinstance(ordering, str) and ordering not in ORDERING_NAMES and not is_saved(ordering):
+            raise OrderingError(f"There is no ordering {ordering!r}.{OFFER}")
+    return chosen
+
+
+def sample_problem(
+    mechanism: Mechanism, problem: str, seed: int, given: Iterable[str] | None = None
+) -> tuple[State, Known]:
+    """A random state of the mechanism, and random values for what the problem gives."""
+    check_choice(problem, PROBLEMS, "The problem")
+    if given is not None and problem != "hybrid":
+        raise InputError(f"known_accelerations is for the hybrid problem; this one is {problem!r}.")
+    rng = random_generator(seed, "seed")
+    q, v = check_mechanism(mechanism).random_state(rng)
+    state = check_state(mechanism, q, v)
+    tau = rng.normal(size=mechanism.nv)
+    if problem == "forward":
+        return state, forward_known(mechanism, tau)
+    if mechanism.is_closed_kind:  # accelerations must be ones that the closure allows
+        a = solve_dynamics(state, forward_known(mechanism, tau), ordering="colamd").a
+    else:
+        a = rng.normal(size=mechanism.nv)
+    if problem == "inverse":
+        return state, inverse_known(mechanism, a, None)
+    prescribed = np.arange(mechanism.nv) % 2 == 0
+    if mechanism.is_closed_kind:  # as many as there are freedoms
+        prescribed = mechanism.torque_entries()
+    if given is not None:
+        prescribed = np.zeros(mechanism.nv, dtype=bool)
+        for name in as_names(given, "known_accelerations"):
+            prescribed[mechanism.v_slice(name)] = True
+    return state, hybrid_known(mechanism, np.where(prescribed, a, np.nan), np.where(prescribed, np.nan, tau))
+
+
+def _row(
+    state: State, known: Known, graph: LinearGraph, wanted: OrderingLike, exact: Floats, repeats: int
+) -> dict[str, Any]:
+    name = wanted if isinstance(wanted, str) else getattr(wanted, "name", "custom")
+    try:
+        ordering = choose_ordering(state.mechanism, eliminated_graph(state.mechanism, graph), wanted)
+        solution = solve_dynamics(state, known, ordering=ordering)
+    except FactorGraphDynError as error:
+        return {"ordering": name, "note": str(error).split(". ")[0] + "."}
+    eliminated = eliminated_graph(state.mechanism, graph)
+    structure = eliminate_structure(eliminated, [graph.by_name[variable] for variable in ordering])
+    values = np.concatenate([solution.values[variable] for variable in graph.variables])
+    return {
+        "ordering": ordering.name,
+        "nonzeros": structure.nonzeros,
+        "fill": structure.fill,
+        "clique": structure.largest_clique,
+        "depth": structure.depth,
+        "time_us": 1e6 * elimination_time(eliminated, ordering, repeats),
+        "error": float(np.abs(values - exact).max() / np.abs(exact).max()),
+        "note": "",
+    }
+
+
+def elimination_time(graph: LinearGraph, ordering: Ordering, repeats: int) -> float:
+    """The best time of GTSAM's sequential QR elimination, s."""
+    factors, order = to_gtsam(graph), gtsam_ordering(graph, ordering)
+    return best_of(lambda: factors.eliminateSequential(order, gtsam.EliminateQR), repeats, MEASURING_TIME)
+
+
+def _dense_solution(mechanism: Mechanism, graph: LinearGraph) -> Floats:
+    units = graph_units(mechanism)
+    A, b = scale_graph(graph, units).dense()
+    columns = column_units(graph, units)
+    if A.shape[0] == A.shape[1] and np.linalg.cond(A) < 1 / SINGULAR:
+        return np.asarray(columns * np.linalg.solve(A, b), dtype=np.float64)
+    x, _, rank, _ = np.linalg.lstsq(A, b, rcond=SINGULAR)
+    # Loops leave internal forces free; among all answers take the one with the least forces.
+    free = np.linalg.svd(A)[2][rank:].T
+    forces = np.concatenate([np.full(v.size, v.kind in FORCES) for v in graph.variables])
+    least = force_measures(mechanism)
+    measured = columns[forces] / np.concatenate([least[v[:2]] for v in graph.variables if v.kind in FORCES])
+    along = np.linalg.lstsq(measured[:, None] * free[forces], measured * x[forces], rcond=None)[0]
+    return np.asarray(columns * (x - free @ along))

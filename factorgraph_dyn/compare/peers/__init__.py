@@ -1,0 +1,1 @@
+"""Other engines, one adapter each."""

@@ -1,0 +1,124 @@
+"""What a search gives back: an ordering that knows where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from factorgraph_dyn.compiler import Operations
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.ordering import Ordering, saved
+from factorgraph_dyn.search.exact import ExactResult
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A named ordering that a search is compared with.
+
+    Attributes:
+        operations: Of its kernel.
+        error: Its largest relative error over the sampled states.
+        seconds_a_state: Its measured time, where time was the objective.
+    """
+
+    operations: Operations
+    error: float
+    seconds_a_state: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """The best ordering that a search found; pass it as ``ordering=``.
+
+    Attributes:
+        mechanism: What it was found for.
+        problem: Name of the problem.
+        objective: What was made small.
+        variables: The ordering.
+        score: What it reached: operations, estimated instructions, levels and operations.
+        operations: Of the compiled kernel, or None where the objective needs no kernel and there is none.
+        error: Largest relative error over the sampled states, or None.
+        seconds_a_state: Measured time, where time was the objective.
+        baseline: The classical orderings, by name.
+        block_optimum: The exact optimum of the block cost model, where the graph was small enough.
+        proved: Whether nothing can be better (objective "blocks" only).
+        evaluations: Orderings scored.
+        seconds: How long it took.
+        seed: Of the random moves.
+        interrupted: Whether the user stopped it.
+        history: (seconds, evaluations, score) whenever the best got better.
+        elites: Score and ordering of the best ones.
+    """
+
+    mechanism: Mechanism
+    problem: str
+    objective: str
+    variables: tuple[str, ...]
+    score: float
+    operations: Operations | None
+    error: float | None
+    seconds_a_state: float | None
+    baseline: Mapping[str, Baseline]
+    block_optimum: ExactResult | None
+    proved: bool
+    evaluations: int
+    seconds: float
+    seed: int
+    interrupted: bool
+    history: tuple[tuple[float, int, float], ...]
+    elites: tuple[tuple[float, tuple[str, ...]], ...]
+
+    @property
+    def name(self) -> str:
+        """What the ordering is called."""
+        return saved.BEST
+
+    @property
+    def ordering(self) -> Ordering:
+        """The ordering, under the name "search"."""
+        return Ordering(self.name, self.variables)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.variables)
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+    def __getitem__(self, index: int) -> str:
+        return self.variables[index]
+
+    @property
+    def saving(self) -> float:
+        """Part of the operations of the best baseline that the result does without."""
+        if self.operations is None or not self.baseline:
+            return 0.0
+        return 1 - self.operations.total / min(b.operations.total for b in self.baseline.values())
+
+    def write(self, path: str | Path) -> None:
+        """Write a results file, which ``ordering=`` and ``search_orderings(results=...)`` read."""
+        saved.write(Path(path), self.saved())
+
+    def saved(self) -> saved.SavedOrdering:
+        """The result as a results file holds it."""
+        facts: dict[str, Any] = {
+            "operations": None if self.operations is None else self.operations.total,
+            "error": self.error,
+            "seconds_a_state": self.seconds_a_state,
+            "baseline": {name: b.operations.total for name, b in self.baseline.items()},
+            "proved": self.proved,
+            "evaluations": self.evaluations,
+            "seconds": round(self.seconds, 3),
+            "seed": self.seed,
+        }
+        return saved.SavedOrdering(
+            self.mechanism.name,
+            self.mechanism.fingerprint,
+            self.problem,
+            self.objective,
+            self.variables,
+            self.score,
+            facts,
+            self.elites,
+        )

@@ -1,0 +1,151 @@
+"""What an MJCF file says and a mechanism does not have: MuJoCo's answer differs, and a warning says why and where."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.compare.peers.engines import MujocoEngine
+
+DIFFERS = 1e-3  # of the largest force: far more than rounding
+AGREES = 1e-10
+
+ROBOT = """<mujoco>
+{before}
+<worldbody>
+  <body name="a" pos="0 0 1" {body}>
+    <joint name="j" axis="0 1 0" {joint}/><geom name="g" type="capsule" fromto="0 0 0 .3 0 .1" size=".05" {geom}/>
+    <site name="s" pos=".3 .1 0"/>
+    <body name="b" pos=".3 0 .1"><joint name="k" axis="1 1 0"/><geom type="box" size=".1 .05 .02" pos=".1 0 0"/>
+      <site name="t" pos=".1 .2 .1"/></body></body>
+  <site name="far" pos="2 0 1"/>
+</worldbody>
+{after}
+</mujoco>"""
+
+
+def robot(before="", after="", body="", joint="", geom=""):
+    return ROBOT.format(before=before, after=after, body=body, joint=joint, geom=geom)
+
+
+ONE_JOINT = "<joint joint='j' coef='2'/>"
+
+
+def fixed(attributes, joints="<joint joint='j' coef='2'/><joint joint='k' coef='-1'/>"):
+    return f"<tendon><fixed {attributes}>{joints}</fixed></tendon>"
+
+
+def spatial(attributes):
+    return f"<tendon><spatial {attributes}><site site='t'/><site site='far'/></spatial></tendon>"
+
+
+def actuator(text, more=""):
+    return f"{more}<actuator>{text}</actuator>"
+
+
+DIFFERENT = {  # MuJoCo has other forces or another mass matrix: what the warning says, its line, the file
+    "density": ("the density of the medium", 2, robot("<option density='1000'/>")),
+    "viscosity": ("the viscosity of the medium", 2, robot("<option viscosity='1'/>")),
+    "wind": ("the density of the medium", 2, robot("<option density='1.2' wind='20 0 0'/>")),
+    "fluidshape": ("the density of", 2, robot("<option density='100'/>", geom="fluidshape='ellipsoid'")),
+    "gravcomp": ("gravcomp is not used", 4, robot(body="gravcomp='1'")),
+    "springs off": ("spring='disable'", 2, robot("<option><flag spring='disable'/></option>", joint="stiffness='9'")),
+    "dampers off": ("damper='disable'", 2, robot("<option><flag damper='disable'/></option>", joint="damping='9'")),
+    "springdamper": ("springdamper is not used", 5, robot(joint="springdamper='.1 1'")),
+    "tendon's spring": ("stiffness is not used", 11, robot(after=fixed("stiffness='5'"))),
+    "tendon's damping": ("damping is not used", 11, robot(after=fixed("damping='5'"))),
+    "tendon's polynomial": ("damping is not used", 11, robot(after=fixed("damping='0 5'", ONE_JOINT))),
+    "tendon's armature": ("armature is not used", 11, robot(after=fixed("armature='5'"))),
+    "bending spring": ("stiffness is not used", 11, robot(after=spatial("stiffness='5' springlength='.1'"))),
+    "bending damper": ("damping is not used", 11, robot(after=spatial("damping='5'"))),
+    "bending armature": ("armature is not used", 11, robot(after=spatial("armature='5'"))),
+    "motor on two": ("armature and damping are not used", 11, robot(
+        after=actuator("<motor tendon='x' damping='2' armature='.3'/>", fixed("name='x'")))),
+}  # fmt: skip
+
+
+def equations(model, q, v):
+    """MuJoCo's mass matrix and forces, all that is passive included."""
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = q, v
+    mujoco.mj_forward(model, data)
+    M = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, M)
+    return M, data.qfrc_bias - data.qfrc_passive
+
+
+@pytest.mark.parametrize("case", DIFFERENT)
+def test_what_mujoco_has_beyond_a_mechanism_is_a_warning(case):
+    warning, line, text = DIFFERENT[case]
+    mechanism = fgd.loads(text, file="robot.xml")
+    q, v = np.array([0.3, -0.4]), np.array([2.0, -1.0])
+    M, h = equations(mujoco.MjModel.from_xml_string(text), q, v)
+    theirs = np.column_stack([M, h])
+    ours = np.column_stack([fgd.mass_matrix(mechanism, q), fgd.bias(mechanism, q, v)])
+    assert np.abs(ours - theirs).max() > DIFFERS * np.abs(theirs).max()
+    assert any(found.startswith(f"robot.xml:{line}:") and warning in found for found in mechanism.warnings)
+
+
+UNUSED = {
+    "acts through a site": (11, actuator("<motor site='t' gear='1 0 0 0 0 0'/><motor site='s' gear='1 0 0 0 0 0'/>")),
+    "for 1 more": (11, actuator("<motor site='t' gear='1 0 0 0 0 0'/><motor site='s' gear='1 0 0 0 0 0'/>")),
+    "acts through a tendon that bends": (11, actuator("<motor tendon='x'/>", spatial("name='x'"))),
+    "joint 'gone' is not in the file": (11, actuator("<motor joint='gone'/>")),
+    "a muscle's force": (11, actuator("<muscle joint='j' lengthrange='-1 1'/>")),
+    "by its length, speed": (11, actuator("<general joint='j' biastype='muscle' lengthrange='-1 1'/>")),
+    "a motor's circuit": (11, actuator("<dcmotor joint='j' motorconst='.1' resistance='2'/>")),
+    "a cylinder's pressure": (11, actuator("<cylinder joint='j'/>")),
+    "a damper's force": (11, actuator("<damper joint='j' kv='1' ctrlrange='0 1'/>")),
+    "adhesion acts through contacts": (11, actuator("<adhesion body='a' ctrlrange='0 1'/>")),
+    "the plugin is not run": (11, actuator("<plugin joint='j' plugin='mujoco.pid'/>")),
+    "flexible parts are not modelled": (
+        11,
+        "<deformable><flex name='f' dim='1' body='a b' element='0 1'/></deformable>",
+    ),
+}
+
+
+@pytest.mark.parametrize("warning", UNUSED)
+def test_what_is_not_used_is_a_warning(warning):
+    line, after = UNUSED[warning]
+    mechanism = fgd.loads(robot(after=after), file="robot.xml")
+    assert any(found.startswith(f"robot.xml:{line}:") and warning in found for found in mechanism.warnings)
+
+
+def test_plain_motors_and_servos_need_no_warning():
+    text = actuator("<motor joint='j'/><position joint='k' kp='5'/><velocity joint='j'/>")
+    assert not fgd.loads(robot(after=text)).warnings
+
+
+@pytest.mark.parametrize("flag", ["equality", "constraint"])
+def test_equalities_that_the_file_turns_off_are_not_read(flag):
+    before = f"<option><flag {flag}='disable'/></option>"
+    mechanism = fgd.loads(robot(before, "<equality><connect body1='b' anchor='0 0 0'/></equality>"))
+    assert not mechanism.loops
+    assert any("not active" in warning for warning in mechanism.warnings)
+
+
+@pytest.mark.parametrize("last", ["enable", "disable"])
+def test_of_several_options_the_last_counts(last):
+    """Included files have options of their own."""
+    options = "<option gravity='0 0 -3' density='9'><flag gravity='{}' damper='disable'/></option>"
+    first = "enable" if last == "disable" else "disable"
+    text = robot(options.format(first) + f"<option density='0'><flag gravity='{last}' damper='enable'/></option>")
+    mechanism = fgd.loads(text)
+    q, v = np.array([0.3, -0.4]), np.array([2.0, -1.0])
+    _, h = equations(mujoco.MjModel.from_xml_string(text), q, v)
+    assert np.abs(fgd.bias(mechanism, q, v) - h).max() < AGREES * np.abs(h).max()
+    assert not mechanism.warnings
+
+
+def test_what_has_no_force_at_all_is_the_same_as_in_mujoco(tmp_path):
+    path = tmp_path / "robot.xml"
+    path.write_text(
+        robot("<option wind='1 0 0' integrator='implicit'/>", spatial("range='0 9'"), geom="fluidshape='ellipsoid'")
+    )
+    mechanism = fgd.load(path)
+    q, v = np.array([0.3, -0.4]), np.array([2.0, -1.0])
+    M, h = equations(MujocoEngine.load(mechanism, path).model, q, v)
+    assert not mechanism.warnings
+    assert np.abs(fgd.mass_matrix(mechanism, q) - M).max() < AGREES
+    assert np.abs(fgd.bias(mechanism, q, v) - h).max() < AGREES * np.abs(h).max()

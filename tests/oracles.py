@@ -1,5 +1,0 @@
-"""Engines nobody here wrote, fed with our mechanisms and answering in our conventions."""
-
-from factorgraph_dyn.lab.pinocchio_peer import PinocchioOracle, pinocchio_oracle
-
-__all__ = ["PinocchioOracle", "pinocchio_oracle"]

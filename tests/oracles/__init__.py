@@ -1,0 +1,1 @@
+"""Answers by code that the package does not share."""
