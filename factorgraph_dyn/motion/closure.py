@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 # Files give lengths and quaternions with six digits; loops that are constrained more than once close no better.
 CLOSED = 1e-6  # largest error of a state that counts as closed: rad, and lengths in units of the mechanism's size
+ROUNDING = 1e-13  # of a joint's motion: what a loop sees of it below is none
 REST = 1e-3  # of the speed at which a mechanism falls over: what is slower is at rest, up to rounding
 
 
@@ -340,7 +341,11 @@ class _Motions:
             C = constraint_directions(loop.type.subspace(loop.axes, loop.pitch, T_best))
         error = spatial.logarithm(spatial.inverse_pose(T_best) @ T_frame_child)
         entries = self._entries(joint.name for joint in (*outward, *inward))
-        return Constraint(loop.name, C.T @ error, entries, C.T @ J, self.mechanism.nv, C)
+        seen = C.T @ J
+        seen[np.abs(seen) <= ROUNDING * np.abs(J).max(axis=0, initial=0.0)] = (
+            0.0  # a loop that holds nothing has no rank
+        )
+        return Constraint(loop.name, C.T @ error, entries, seen, self.mechanism.nv, C)
 
     def coupling(self, coupling: Coupling) -> Constraint:
         """The constraint of a coupling."""

@@ -261,3 +261,25 @@ def test_limits_on_one_side_are_kept_to():
     drawn = np.array([tree.random_state(seed)[0] for seed in range(20)])
     assert (drawn >= 0.5).all()
     assert np.ptp(drawn) > 1.0
+
+
+def oblique_turntable():
+    """A link on an oblique axis that also lies on the plane across it: a loop that holds nothing, up to rounding."""
+    tilt = spatial.rotation_about(np.array([0.6, -0.8, 0.0]), 1.1)
+    place = spatial.pose(tilt, np.array([0.3, -0.2, 0.1]))
+    body = fgd.Link("body", 1.0, (0.1, 0.2, 0.05), np.diag([0.02, 0.03, 0.04]))
+    joint = fgd.Joint("turn", "revolute", "base", "body", place)
+    away = spatial.pose(np.eye(3), np.array([-0.4, 0.7, 0.0]))
+    loop = fgd.Loop("plane", "planar", "body", "base", away, place @ spatial.pose(np.eye(3), np.array([0.2, 0.1, 0.0])))
+    return fgd.Mechanism("turntable", (fgd.Link("base"), body), (joint,), (loop,))
+
+
+def test_loops_that_hold_nothing_leave_their_joints_free():
+    table = oblique_turntable()
+    rng = np.random.default_rng(1)
+    states = [table.random_state(rng) for _ in range(20)]
+    assert np.ptp([q[0] for q, _ in states]) > 1.0
+    assert np.ptp([v[0] for _, v in states]) > 1.0
+    kernel = fgd.compile(table, "forward", ordering="metis")
+    for q, v in states:
+        assert kernel(q, v, [0.3]) == pytest.approx(fgd.forward_dynamics(table.tree, q, v, [0.3]).a, rel=1e-10)
