@@ -24,8 +24,7 @@ from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import Problem, make_problem
 from factorgraph_dyn.equations.problem_graph import problem_graph
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
-from factorgraph_dyn.ordering.block_cost import BlockCost, block_cost
+from factorgraph_dyn.ordering import Ordering, OrderingLike, Structure, choose_ordering, eliminate_structure
 from factorgraph_dyn.ordering.halves import joined
 
 INSTRUCTIONS_A_NS = 3.0  # vector instructions that a core retires
@@ -42,7 +41,7 @@ class OrderingCost:
         instructions: Vector instructions: fused pairs are one, divisions and sines many.
         estimated_ns: Estimated time of a state in a large batch on this machine, ns.
         smallest_pivot: Smallest size of a pivot beside its usual one, over random states; 1 without pivots.
-        blocks: Costs by the block model: fill, cliques, depth, work per level.
+        structure: Of the Bayes net: fill, cliques, depth, operations of dense blocks, work per level.
     """
 
     ordering: Ordering
@@ -50,7 +49,7 @@ class OrderingCost:
     instructions: float
     estimated_ns: float
     smallest_pivot: float
-    blocks: BlockCost
+    structure: Structure
 
 
 def ordering_cost(
@@ -84,7 +83,7 @@ def ordering_cost(
         instructions=program.instructions,
         estimated_ns=program.instructions / (machine.host().width * INSTRUCTIONS_A_NS),
         smallest_pivot=smallest_pivot(mechanism, asked, program),
-        blocks=block_cost(graph, joined(chosen.variables)),
+        structure=eliminate_structure(graph, [graph.by_name[name] for name in joined(chosen.variables)]),
     )
 
 

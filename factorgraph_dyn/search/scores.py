@@ -25,8 +25,8 @@ from factorgraph_dyn.equations.problem_graph import problem_graph
 from factorgraph_dyn.errors import CompileError, FactorGraphDynError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import eliminate_structure
-from factorgraph_dyn.ordering.block_cost import BlockModel
 from factorgraph_dyn.ordering.halves import halves
+from factorgraph_dyn.search.exact import BlockModel
 from factorgraph_dyn.search.steps import Stepper
 from factorgraph_dyn.search.tape_cost import TapeCost, TapeScorer
 
