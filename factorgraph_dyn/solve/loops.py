@@ -182,7 +182,8 @@ def _ties(mechanism: Mechanism, graph: LinearGraph, units: Mapping[Variable, Flo
 def _check_residual(problem: _Problem, values: Values, ordering: Ordering, tolerance: float) -> float:
     """The backward error of an answer, or a ResidualError where it is too large."""
     x = _stacked(values, problem.physics.variables)
-    residual, worst, _ = Rows(problem.physics, NO_UNITS).backward_error(x, QUIET_LOOPS)
+    rows = Rows(problem.physics, NO_UNITS)
+    residual, worst = rows.backward_error(rows.missed(x), QUIET_LOOPS)
     check_residual(residual, worst, problem.graph, ordering, tolerance)
     return residual
 
