@@ -33,7 +33,7 @@ ROUNDING = 1e-12  # backward errors up to it are those of a good elimination
 MOST_REFINEMENTS = 4
 WORTHWHILE = 0.5  # a step of refinement leaves less than this of the backward error, or is the last
 Watch = Callable[[Variable, gtsam.GaussianFactorGraph], None]
-_Nearer = Callable[[gtsam.VectorValues, Floats], gtsam.VectorValues]  # from an answer and what it misses
+Nearer = Callable[[gtsam.VectorValues, Floats], gtsam.VectorValues]  # from an answer and what it misses
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,13 +276,13 @@ def _refined(
     equations R^T R dx = A^T (b - A x). Where they converge no more (conditions above 1e8) rows are eliminated again.
     """
     if net is not None:
-        found = _improved(mould.rows, _stepped(mould, net, x), lambda at, _: _stepped(mould, net, at))
+        found = improved(mould.rows, _stepped(mould, net, x), lambda at, _: _stepped(mould, net, at))
         if found.share <= ROUNDING:
             return found
-    return _improved(mould.rows, x, lambda at, misfit: at.add(_eliminated_again(mould, order, misfit)))
+    return improved(mould.rows, x, lambda at, misfit: at.add(_eliminated_again(mould, order, misfit)))
 
 
-def _improved(rows: Rows, x: gtsam.VectorValues, nearer: _Nearer) -> Missed:
+def improved(rows: Rows, x: gtsam.VectorValues, nearer: Nearer) -> Missed:
     """The answer after steps of refinement while they help, and what it misses."""
     best = rows.missed(x.vector())
     for _ in range(MOST_REFINEMENTS):
