@@ -212,6 +212,19 @@ def test_slow_joints_keep_their_digits_beside_a_fast_one(name, share):
         assert_each_in_its_own_scale(state, fgd.Known(a, tau, given[0], ~given[0]), "aba", "multifrontal")
 
 
+@pytest.mark.parametrize("method", ["columns", "iim", "eufm", "carpentier"])
+@pytest.mark.parametrize("name", ["puma560", "spherical tree", "four_bar"])
+def test_free_accelerations_keep_their_digits_beside_a_fast_joint(name, method):
+    mechanism = with_finger(FAST[name](), 1e-8, 0.05)
+    damped = replace(mechanism.joints[-1], damping=0.1 * natural(mechanism).work)
+    mechanism = replace(mechanism, joints=(*mechanism.joints[:-1], damped))
+    q, v = mechanism.random_state(np.random.default_rng(3))
+    found = fgd.input_dynamics(mechanism, q, v, actuated=mechanism.joint_names, method=method).free
+    nothing, zero = np.zeros(mechanism.nv, dtype=bool), np.zeros(mechanism.nv)
+    expected = Oracle(mechanism, q, v).ask(zero, zero, nothing, ~nothing)["a"].value
+    np.testing.assert_array_less(np.abs(found - expected), OWN * np.abs(expected))
+
+
 def test_objectives_of_very_different_weights_are_all_minimised():
     mechanism = fgd.robots.five_bar()
     q, v = mechanism.random_state(0)

@@ -32,6 +32,7 @@ METHODS = ("sequential", "multifrontal")
 ROUNDING = 1e-12  # backward errors up to it are those of a good elimination
 MOST_REFINEMENTS = 4
 WORTHWHILE = 0.5  # a step of refinement leaves less than this of the backward error, or is the last
+SPOILT = 10.0  # times the misfit after a step of refinement: the step was no good
 Watch = Callable[[Variable, gtsam.GaussianFactorGraph], None]
 Nearer = Callable[[gtsam.VectorValues, Floats], gtsam.VectorValues]  # from an answer and what it misses
 
@@ -58,10 +59,12 @@ class BayesNet:
     Attributes:
         net: GTSAM's own Bayes net; key i is ``graph.variables[i]``.
         graph: The graph that was eliminated.
+        factors: Its rows as GTSAM has them, to refine answers by; None where the net is in other units.
     """
 
     net: gtsam.GaussianBayesNet
     graph: LinearGraph
+    factors: gtsam.GaussianFactorGraph | None = None
 
     def __len__(self) -> int:
         return int(self.net.size())
@@ -85,6 +88,14 @@ class BayesNet:
         """The conditional of a variable by its printed name."""
         wanted = self.graph.variable(name)
         return next(conditional for conditional in self.conditionals if conditional.variable == wanted)
+
+    def values(self) -> dict[Variable, Floats]:
+        """All variables of a net that keeps none, after a step of refinement unless it would spoil them."""
+        x = self.net.optimize()
+        if self.factors is not None:
+            nearer = _stepped(self.factors, self.net, x)
+            x = nearer if self.factors.error(nearer) <= SPOILT**2 * self.factors.error(x) else x
+        return {variable: x.at(key) for key, variable in enumerate(self.graph.variables)}
 
     def respond(self, given: Mapping[Variable, Floats], *, offset: bool = False) -> dict[Variable, Floats]:
         """All variables as the kept ones are given columns of values: one back-substitution.
@@ -158,8 +169,11 @@ def eliminate(graph: LinearGraph, ordering: Ordering, watch: Watch | None = None
     check_kind(ordering, Ordering, "The ordering", "an Ordering, such as fgd.choose_ordering(mechanism, graph, 'aba')")
     holding: list[list[_Held]] = [[] for _ in graph.variables]
     keys = {variable: index for index, variable in enumerate(graph.variables)}
+    factors = gtsam.GaussianFactorGraph()
     for factor in graph.factors:
-        _hold(_gtsam_factor(factor, keys), holding)
+        made = _gtsam_factor(factor, keys)
+        factors.push_back(made)
+        _hold(made, holding)
     net = gtsam.GaussianBayesNet()
     for name in ordering.variables:
         key = keys[graph.variable(name)]
@@ -179,7 +193,7 @@ def eliminate(graph: LinearGraph, ordering: Ordering, watch: Watch | None = None
         net.push_back(conditional)
         if rest.rows():
             _hold(rest, holding)
-    return BayesNet(net, graph)
+    return BayesNet(net, graph, factors)
 
 
 def measured(net: BayesNet, graph: LinearGraph, units: Mapping[Variable, Floats]) -> BayesNet:
@@ -276,7 +290,7 @@ def _refined(
     equations R^T R dx = A^T (b - A x). Where they converge no more (conditions above 1e8) rows are eliminated again.
     """
     if net is not None:
-        found = improved(mould.rows, _stepped(mould, net, x), lambda at, _: _stepped(mould, net, at))
+        found = improved(mould.rows, _stepped(mould.factors, net, x), lambda at, _: _stepped(mould.factors, net, at))
         if found.share <= ROUNDING:
             return found
     return improved(mould.rows, x, lambda at, misfit: at.add(_eliminated_again(mould, order, misfit)))
@@ -299,9 +313,11 @@ def improved(rows: Rows, x: gtsam.VectorValues, nearer: Nearer) -> Missed:
     return best
 
 
-def _stepped(mould: Mould, net: gtsam.GaussianBayesNet, x: gtsam.VectorValues) -> gtsam.VectorValues:
+def _stepped(
+    factors: gtsam.GaussianFactorGraph, net: gtsam.GaussianBayesNet, x: gtsam.VectorValues
+) -> gtsam.VectorValues:
     """An answer nearer to that of the rows, by their Bayes net and the gradient A^T (A x - b)."""
-    return x.subtract(net.backSubstitute(net.backSubstituteTranspose(mould.factors.gradient(x))))
+    return x.subtract(net.backSubstitute(net.backSubstituteTranspose(factors.gradient(x))))
 
 
 def _eliminated_again(mould: Mould, order: gtsam.Ordering, misfit: Floats) -> gtsam.VectorValues:
