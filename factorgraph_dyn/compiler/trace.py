@@ -40,7 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.compiler import program as programs
-from factorgraph_dyn.compiler.closure_guards import closure_guards, mode_guards
+from factorgraph_dyn.compiler.closure_guards import NOTHING, closure_guards, mode_guards
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
 from factorgraph_dyn.compiler.field import constant_circle_point
 from factorgraph_dyn.compiler.llvm_driver import Operand
@@ -54,7 +54,7 @@ from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.samples import SampledTape
 from factorgraph_dyn.compiler.split import Split, extended, split
-from factorgraph_dyn.compiler.symbol import SymbolArray, references, symbols
+from factorgraph_dyn.compiler.symbol import Symbol, SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape import ZERO, Tape
 from factorgraph_dyn.equations import (
     Known,
@@ -65,6 +65,7 @@ from factorgraph_dyn.equations import (
     evaluate_state,
 )
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
+from factorgraph_dyn.equations.factors import joint_losses
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
@@ -74,7 +75,6 @@ from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, ha
 from factorgraph_dyn.spatial import Floats, cross
 
 _ROUNDING = 1e-15  # of the largest of the constants that belong together
-_NOTHING = 1e-20  # squared, of given values that are as good as zero
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Tracer:
         outputs = [self.output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        closed = closure_guards(self.tape, state, self.values["q"], measured(self.given))
+        closed = closure_guards(self.tape, state, self.values["q"], measured(self.given), self._square_given())
         closed += mode_guards(
             self.tape, self.given, self.values["q"], sampled_states(self.given).q, measured(self.given)
         )
@@ -166,12 +166,29 @@ class Tracer:
         return Elimination(self.tape, self.samples, rows, unknowns, magnitudes=sizes, noisy=noisy, given=given)
 
     def _per_square_given(self) -> int:
-        """One over the squared size of all given values, in the mechanism's own units."""
+        """One over the squared size of everything that is given, in the mechanism's own units."""
         own = natural(self.given)
-        a, tau, v = self.values["a"] / own.v, self.values["tau"] / own.tau, self.values["v"] / own.v
+        v = self.values["v"] / own.v
         gravity = float(np.linalg.norm(np.asarray(self.given.gravity))) / own.length
-        size = np.sum(a * a) + np.sum(tau * tau) + np.sum(v * v) ** 2 + gravity**2
-        return int(references(self.tape, np.array([1.0 / (size + _NOTHING)]))[0])
+        size = self._square_given() + np.sum(v * v) ** 2 + (gravity**2 or NOTHING)
+        return int(references(self.tape, np.array([1.0 / size]))[0])
+
+    def _square_given(self) -> Symbol:
+        """The squared size of accelerations, torques, wrenches and losses, in the mechanism's own units."""
+        own, values = natural(self.given), self.values
+        parts = [values["a"] / own.v, values["tau"] / own.tau, self._losses() / own.tau]
+        parts += [values[f"wrench[{link}]"] / own.wrench for link in self.problem.pushed]
+        square: Symbol = sum((np.sum(part * part) for part in parts), Symbol(self.tape, ZERO))
+        return square
+
+    def _losses(self) -> SymbolArray:
+        """What damping, friction and springs take from the motors, shape (nv,)."""
+        losses, mechanism = symbols(self.tape, [ZERO] * self.given.nv), self.given
+        for joint in mechanism.movable_joints:
+            q, v = self.values["q"][mechanism.q_slices[joint.name]], self.values["v"][mechanism.v_slices[joint.name]]
+            taken = joint_losses(q, v, joint.damping, joint.friction, joint.stiffness, joint.rest)
+            losses[mechanism.v_slices[joint.name]] = taken
+        return losses
 
     def equations(self) -> tuple[State, LinearGraph]:
         """The state and the graph, both of symbols."""
