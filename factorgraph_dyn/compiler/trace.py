@@ -316,7 +316,7 @@ def _know_constants(tape: Tape, mechanism: Mechanism) -> None:
     """Let a tape know which constants belong together and how far rounding has moved them.
 
     The cosine and sine of a placement's turn about x belong to one angle. The entries of a rotation are as exact as
-    one is, those of a shift or an inertia as their largest is.
+    one is, those of a shift or an inertia as their largest is, and single numbers as they are themselves.
     """
     ends = [end for loop in mechanism.loops for end in (loop.predecessor_placement, loop.successor_placement)]
     for placement in (*(joint.placement for joint in mechanism.joints), *ends):
@@ -332,6 +332,11 @@ def _know_constants(tape: Tape, mechanism: Mechanism) -> None:
         G = link.spatial_inertia
         for block in (G[:3, :3], G[:3, 3:]):
             _know_errors(tape, block.ravel(), float(np.abs(block).max()))
+        tape.constant(link.mass, error=0.0)
+    for joint in mechanism.joints:
+        effects = (joint.armature, joint.damping, joint.friction, joint.stiffness, joint.rest, np.array([joint.pitch]))
+        _know_errors(tape, np.concatenate(effects), 0.0)
+    _know_errors(tape, np.array([[c.ratio, c.offset] for c in mechanism.couplings]).ravel(), 0.0)
 
 
 def _know_errors(tape: Tape, values: Floats, size: float) -> None:
