@@ -137,7 +137,7 @@ def lengths(mechanism: Mechanism) -> Iterable[float]:
     heaviest = max((link.mass for link in moving), default=0.0)
     for link in moving:
         if link.mass > _PLACEHOLDER * heaviest:
-            yield float(np.sqrt(np.abs(link.spatial_inertia[:3, :3]).max() / link.mass))
+            yield radius_of_gyration(link)
     ends = [(joint.parent, joint.placement) for joint in mechanism.joints]
     for loop in mechanism.loops:
         ends += [(loop.predecessor, loop.predecessor_placement), (loop.successor, loop.successor_placement)]
@@ -146,6 +146,11 @@ def lengths(mechanism: Mechanism) -> Iterable[float]:
             yield float(np.linalg.norm(np.asarray(placement)[:3, 3]))
     for part in (*mechanism.joints, *mechanism.loops):
         yield abs(part.pitch)
+
+
+def radius_of_gyration(link: Link) -> float:
+    """How far from a link's frame its body lies, by its inertia and mass; 0 without mass."""
+    return float(np.sqrt(np.abs(link.spatial_inertia[:3, :3]).max() / link.mass)) if link.mass else 0.0
 
 
 def _masses(mechanism: Mechanism, length: float) -> Iterable[float]:
