@@ -140,3 +140,32 @@ def test_wrenches_from_outside_are_proved_in_any_unit_of_time():
         sizes.append(trial.loads[link] / t**2)
     for size in sizes[1:]:
         np.testing.assert_allclose(size, sizes[0], rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("unit", TIMES)
+def test_limits_of_torques_hold_in_any_unit_of_time(unit):
+    t, mechanism = TIMES[unit], fgd.robots.five_bar()
+    other, everywhere = timed(mechanism, t), mechanism.joint_names
+    q, v, tau = drawn(mechanism)
+    a = fgd.forward_dynamics(mechanism, q, v, tau).a
+    least = fgd.inverse_dynamics(mechanism, q, v, a, actuated=everywhere, objective=fgd.MinimumTorque()).tau
+    limit = 0.9 * np.abs(least).max()
+    first, second = (fgd.MinimumTorque(limits=size) for size in (limit, limit * t**2))
+    expected = fgd.inverse_dynamics(mechanism, q, v, a, actuated=everywhere, objective=first).tau
+    found = fgd.inverse_dynamics(other, q, v * t, a * t**2, actuated=everywhere, objective=second).tau
+    np.testing.assert_allclose(found / t**2, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+    tight = fgd.MinimumTorque(limits=0.01 * limit * t**2)
+    with pytest.raises(fgd.InputError, match="limits cannot hold") as refusal:
+        fgd.inverse_dynamics(other, q, v * t, a * t**2, actuated=everywhere, objective=tight)
+    assert refusal.value.details["violation"] > 0.01 * limit * t**2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unit", TIMES)
+def test_simulations_in_any_unit_of_time(kind, unit):
+    t, mechanism = TIMES[unit], sample("four_bar", kind)
+    q, v, _ = drawn(mechanism)
+    expected = fgd.simulate(mechanism, q, v, duration=0.02, step=2e-3)
+    found = fgd.simulate(timed(mechanism, t), q, v * t, duration=0.02 / t, step=2e-3 / t)
+    np.testing.assert_allclose(found.q, expected.q, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(found.v / t, expected.v, rtol=0, atol=1e-11 * np.abs(expected.v).max())
