@@ -28,6 +28,7 @@ from factorgraph_dyn.model.units import Natural
 from factorgraph_dyn.spatial import Array, Floats, pose
 
 _OPEN = 0.02
+_POWERS = {2: "square", 4: "fourth power"}
 _MODES = 3  # assembly modes of a locked group of loops, at most
 _STILL = 1e-6  # of the accelerations of a mechanism, a squared speed below which it is as good as at rest
 NOTHING = 1e-200  # far below the square of any number that means something, so that 0 / 0 is 0
@@ -45,9 +46,9 @@ def closure_guards(tape: Tape, state: State, q: Array, own: Natural, given: Symb
     """
     measure = _per_speed(state, own, given)
     return [
-        Guard(ref, threshold, f"square by which {what} misses the closure of {name!r}", small=True)
+        Guard(ref, _OPEN**power, f"{_POWERS[power]} by which {what} misses the closure of {name!r}", small=True)
         for what, name, square in (*_of_loops(state, own), *_of_couplings(state, q, own))
-        for missed, threshold in [(square, _OPEN**2) if what == "q" else measure(square)]
+        for missed, power in [(square, 2) if what == "q" else measure(square)]
         for ref in [abs(int(references(tape, np.array([missed]))[0]))]
         if ref
     ]
@@ -78,16 +79,16 @@ def _of_couplings(state: State, q: Array, own: Natural) -> Iterator[tuple[str, s
         yield "v", coupling.name, slip * slip
 
 
-def _per_speed(state: State, own: Natural, given: Symbol) -> Callable[[Symbol], tuple[Symbol, float]]:
-    """What measures the square of a slip by the speed, and gives how large that may be."""
+def _per_speed(state: State, own: Natural, given: Symbol) -> Callable[[Symbol], tuple[Symbol, int]]:
+    """What takes the square of a slip and gives a power of its part of the speed, and which power."""
     speeds = state.v * (1.0 / own.v)
     gravity = float(np.linalg.norm(np.asarray(state.mechanism.gravity))) / own.length
     square: Any = np.sum(speeds * speeds)
     if gravity:
         inverse = 1.0 / (square + _STILL * gravity)
-        return lambda slip: (slip * inverse, _OPEN**2)
+        return lambda square_slip: (square_slip * inverse, 2)
     inverse = 1.0 / (square * square + _STILL**2 * given + NOTHING)
-    return lambda slip: (slip * slip * inverse, _OPEN**4)
+    return lambda square_slip: (square_slip * square_slip * inverse, 4)
 
 
 def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own: Natural) -> list[Guard]:
