@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -83,9 +84,10 @@ def test_time_changes_no_contradiction(kind, unit):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("problem", ["forward", "inverse"])
-@pytest.mark.parametrize("name", ["tree", *CLOSED])
-@pytest.mark.parametrize("unit", ["ms", "h"])
+@pytest.mark.parametrize(
+    ("name", "problem", "unit"),
+    [*product(("tree", "four_bar"), ("forward", "inverse"), ("ms", "h")), ("delta", "inverse", "h")],
+)
 def test_time_changes_no_kernel(name, problem, kind, unit):
     t, mechanism = TIMES[unit], sample(name, kind)
     other, own = timed(mechanism, t), natural(mechanism)
