@@ -235,7 +235,7 @@ class Elimination:
     def _weight(self, number: int, first: int) -> int:
         """The constant, a power of two, that brings the square of one row's entries to the units of another's."""
         ratio = float(np.median(self.scale(first) / self.scale(number)))
-        return self.tape.constant(4.0 ** round(np.log2(ratio))) if 1e-30 < ratio < 1e30 else ONE
+        return self.tape.constant(4.0 ** round(np.log2(ratio))) if 1e-100 < ratio < 1e100 else ONE
 
     def _sum(self, factor: int, row: Row, other_factor: int, other: Row) -> Row:
         """factor row + other_factor other."""
@@ -412,7 +412,7 @@ class Elimination:
     def _condition(self, misfit: int, given: int) -> Guard:
         """Watch what is left of an equation in given values only, beside the terms it was made of."""
         square = self.tape.mul(self.tape.mul(misfit, misfit), given)
-        terms = self.samples.variance(misfit) / UNIT_ROUNDOFF**2 + self.samples.values(misfit) ** 2
+        terms = (self.samples.error(misfit) / UNIT_ROUNDOFF) ** 2 + self.samples.values(misfit) ** 2
         usual = float(np.median((terms * self.samples.values(given))[self.special :]))
         label = "square of the misfit of an equation in given values only, which they contradict,"
         return Guard(abs(square), _CONSISTENT**2 * usual, label, small=True)
