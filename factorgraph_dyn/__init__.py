@@ -29,7 +29,6 @@ from factorgraph_dyn.search import SearchResult, search_orderings
 from factorgraph_dyn.show.draw import draw
 from factorgraph_dyn.show.report import write_report
 from factorgraph_dyn.solve import (
-    Constraints,
     Contact,
     Diagnosis,
     InputDynamics,
@@ -37,10 +36,8 @@ from factorgraph_dyn.solve import (
     MinimumWrench,
     SoftFactors,
     Solution,
-    SpatialOperators,
     Trajectory,
     bias,
-    constraints,
     diagnose,
     eliminate,
     energy,
@@ -54,9 +51,9 @@ from factorgraph_dyn.solve import (
     log_determinant,
     mass_matrix,
     simulate,
-    spatial_operators,
     to_gtsam,
 )
+from factorgraph_dyn.textbook import Constraints, SpatialOperators, constraints, spatial_operators
 
 __version__ = "0.1.0"
 

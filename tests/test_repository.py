@@ -35,7 +35,6 @@ ROOMS = (
 )
 MAY_IMPORT = {room: set(ROOMS[:i]) for i, room in enumerate(ROOMS)}
 MAY_IMPORT["model"] |= {"motion"}
-MAY_IMPORT["solve"] |= {"textbook"}
 MAY_IMPORT["compiler"] -= {"solve", "textbook"}
 
 

@@ -32,6 +32,7 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.textbook import constraints
 
 ROUNDING = 1e-14  # of a backward-stable solve, times the condition number
 RANK = 1e-12  # singular values below this share of the largest are zero
@@ -246,7 +247,7 @@ def _motions(mechanism: Mechanism, q: Floats, v: Floats) -> tuple[Floats, Floats
     if not mechanism.is_closed_kind:
         return np.eye(mechanism.nv), np.zeros(mechanism.nv), 1.0
     own = natural(mechanism)
-    closed = solve.constraints(own.mechanism, q / own.q, v / own.v)
+    closed = constraints(own.mechanism, q / own.q, v / own.v)
     U, values, rows = np.linalg.svd(closed.J)
     if ((values > RANK * values[0]) & (values < UNCLEAR * values[0])).any():
         return np.eye(mechanism.nv), np.zeros(mechanism.nv), float("inf")

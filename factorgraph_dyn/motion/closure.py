@@ -116,14 +116,6 @@ def constraints(mechanism: Mechanism, q: Floats, members: Iterable[int] | None =
     return [motions.loop(part) if isinstance(part, Loop) else motions.coupling(part) for part in chosen]
 
 
-def coupling_row(mechanism: Mechanism, coupling: Coupling) -> Floats:
-    """The Jacobian of a coupling, shape (1, nv)."""
-    row = np.zeros((1, mechanism.nv))
-    row[0, mechanism.v_slices[coupling.joint]] = 1.0
-    row[0, mechanism.v_slices[coupling.source]] -= coupling.ratio
-    return row
-
-
 def stacked_jacobian(mechanism: Mechanism, found: list[Constraint]) -> Floats:
     """The Jacobians of all constraints, one below the other, shape (rows, nv)."""
     return np.vstack([np.zeros((0, mechanism.nv)), *(constraint.jacobian for constraint in found)])

@@ -15,13 +15,10 @@ from factorgraph_dyn.solve.mass_matrix import bias, inverse_mass_matrix, log_det
 from factorgraph_dyn.solve.objectives import MinimumTorque, MinimumWrench, Objective, SoftFactors
 from factorgraph_dyn.solve.simulation import Trajectory, simulate
 from factorgraph_dyn.solve.solution import Solution
-from factorgraph_dyn.textbook.operators import SpatialOperators, spatial_operators
-from factorgraph_dyn.textbook.projectors import Constraints, constraints
 
 __all__ = [
     "BayesNet",
     "Conditional",
-    "Constraints",
     "Contact",
     "Diagnosis",
     "InputDynamics",
@@ -30,10 +27,8 @@ __all__ = [
     "Objective",
     "SoftFactors",
     "Solution",
-    "SpatialOperators",
     "Trajectory",
     "bias",
-    "constraints",
     "diagnose",
     "eliminate",
     "energy",
@@ -49,6 +44,5 @@ __all__ = [
     "simulate",
     "solve_dynamics",
     "solve_graph",
-    "spatial_operators",
     "to_gtsam",
 ]

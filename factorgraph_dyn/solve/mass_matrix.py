@@ -22,15 +22,11 @@ from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import crba, rnea
-from factorgraph_dyn.solve.articulated import articulated_bodies
 from factorgraph_dyn.solve.elimination import BayesNet, eliminate, gtsam_ordering, to_gtsam
+from factorgraph_dyn.solve.methods import input_response
 from factorgraph_dyn.solve.scaling import graph_units, scale_graph
+from factorgraph_dyn.solve.singularity import regular_bodies
 from factorgraph_dyn.spatial import Floats
-from factorgraph_dyn.textbook.carpentier import three_pass_inverse
-from factorgraph_dyn.textbook.iim import implicit_inversion
-from factorgraph_dyn.textbook.unit_forces import unit_force_method
-
-INVERSE_METHODS = ("columns", "iim", "eufm", "carpentier")
 
 
 def mass_matrix(mechanism: Mechanism, q: npt.ArrayLike, *, method: str = "columns") -> Floats:
@@ -58,16 +54,8 @@ def inverse_mass_matrix(mechanism: Mechanism, q: npt.ArrayLike, *, method: str =
     Raises:
         SingularSystemError: Some joint moves nothing that has inertia.
     """
-    check_name(method, INVERSE_METHODS, "method", "the ways to M^-1", InputError)
-    state = _at_rest(mechanism, q)
-    if method == "carpentier":
-        return three_pass_inverse(state)
-    unit = motor_inputs(state.mechanism, state.mechanism.joint_names)
-    if method == "columns":
-        inverse = articulated_bodies(state).respond(unit)
-    else:
-        solve = implicit_inversion if method == "iim" else unit_force_method
-        _, inverse = solve(state, unit)
+    respond, state = input_response(method), _at_rest(mechanism, q)
+    inverse = respond(regular_bodies(state), motor_inputs(state.mechanism, state.mechanism.joint_names))
     return 0.5 * (inverse + inverse.T)
 
 
@@ -77,7 +65,7 @@ def log_determinant(mechanism: Mechanism, q: npt.ArrayLike) -> float:
     Raises:
         SingularSystemError: Some joint moves nothing that has inertia.
     """
-    bodies = articulated_bodies(_at_rest(mechanism, q))
+    bodies = regular_bodies(_at_rest(mechanism, q))
     return float(sum(np.linalg.slogdet(joint.D)[1] for joint in bodies.joints if joint.D.size))
 
 

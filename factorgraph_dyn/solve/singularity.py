@@ -10,16 +10,26 @@ Looking costs more than solving, so a quick estimate of the elimination's condit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, State
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.solve.articulated import (
+    ArticulatedBodies,
+    ArticulatedJoint,
+    articulated_joints,
+    balanced_inertia,
+)
 from factorgraph_dyn.solve.own_units import own_state
 from factorgraph_dyn.spatial import Floats
 
 SUSPICIOUS_GROWTH = 1e7  # answers that grow a right-hand side by more than this are looked into
+SUSPICIOUS_INERTIA = 1e-7  # of the largest joint inertia; where one is smaller the tree is looked at closely
 ZERO_INERTIA = 1e-14  # of the terms that D is summed from
 LOOSE_SHARE = 1e-6  # joints that move less than this share of the fastest stand still
 
@@ -40,6 +50,26 @@ def explain(state: State, known: Known, error: SingularSystemError) -> SingularS
         explained.details.update(error.details)
         return explained
     return error
+
+
+def regular_bodies(state: State) -> ArticulatedBodies:
+    """The articulated bodies of a tree at a state, every joint of which moves some inertia.
+
+    Raises:
+        SingularSystemError: Some joint moves nothing that has inertia.
+    """
+    everything = np.ones(state.mechanism.nv, dtype=bool)
+    try:
+        bodies = ArticulatedBodies(state, articulated_joints(state))
+    except np.linalg.LinAlgError as error:
+        check_inertia(state, everything)
+        raise SingularSystemError(
+            f"The mass matrix of mechanism {state.mechanism.name!r} is not positive definite at this q. Check the "
+            "masses and inertias of its links (see mechanism.warnings)."
+        ) from error
+    if not _least_share(bodies) > SUSPICIOUS_INERTIA:  # nan must not hide
+        check_inertia(state, everything)
+    return bodies
 
 
 def check_inertia(state: State, unknown: Mask) -> None:
@@ -64,41 +94,31 @@ def check_inertia(state: State, unknown: Mask) -> None:
 
 def _motion_without_inertia(state: State, unknown: Mask) -> Mask:
     """Which entries of a take part in a motion that needs no torque, shape (nv,)."""
-    mechanism = state.mechanism
-    inertia = {link.name: link.spatial_inertia for link in mechanism.links}
-    rigid = dict(inertia)  # composite bodies: what D would be if all joints further out were locked
-    gain: dict[str, Floats] = {}  # a_j = -gain_j A_child's part that the parent brings
-    free: dict[str, Floats] = {}  # directions of a_j that nothing resists
-    for joint in reversed(mechanism.topology.outward):
-        entries = unknown[mechanism.v_slices[joint.name]]
-        Ad, S = state.joints[joint.name].Ad_child_parent, state.joints[joint.name].S[:, entries]
-        U = inertia[joint.child] @ S
-        D = S.T @ U + np.diag(joint.armature[entries])
-        terms = np.abs(S).T @ np.abs(rigid[joint.child]) @ np.abs(S) + np.diag(joint.armature[entries])
-        D_inverse, free[joint.name] = _inverse_and_null_space(D, terms)
-        gain[joint.name] = D_inverse @ U.T
-        passed = passed_inertia(inertia[joint.child], Ad, S, gain[joint.name], joint.armature[entries])
-        inertia[joint.parent] = inertia[joint.parent] + passed
-        rigid[joint.parent] = rigid[joint.parent] + Ad.T @ rigid[joint.child] @ Ad
+    mechanism, terms = state.mechanism, _terms(state, unknown)
+    unresisted: dict[int, Floats] = {}  # directions of a_j that nothing resists
+
+    def invert(place: int, D: Floats) -> Floats:
+        D_inverse, unresisted[place] = _inverse_and_null_space(D, terms[place])
+        return D_inverse
+
+    joints = articulated_joints(state, unknown, invert)
     loose = np.zeros(mechanism.nv, dtype=bool)
-    for start in mechanism.movable_joints:
-        for direction in free[start.name].T:
-            loose |= _response(state, unknown, gain, start.name, direction)
+    for place, directions in unresisted.items():
+        for direction in directions.T:
+            loose |= _response(joints, unknown, place, direction)
     return loose
 
 
-def passed_inertia(inertia: Floats, Ad: Floats, S: Floats, gain: Floats, armature: Floats) -> Floats:
-    """What a parent feels of a child's articulated inertia through their joint, shape (6, 6).
-
-    With U = I S, D = S^T U + armature and the gain K = D^-1 U^T it is Ad^T (I - U D^-1 U^T) Ad, where a heavy child
-    leaves rounding behind that is large for a light parent. As a sum of squares it leaves none:
-
-        L^T I L + (K Ad)^T armature (K Ad),     L = Ad - S K Ad
-    """
-    follows = gain @ Ad
-    left = Ad - S @ follows
-    passed: Floats = left.T @ inertia @ left + follows.T @ (armature[:, None] * follows)
-    return passed
+def _terms(state: State, unknown: Mask) -> list[Floats]:
+    """The sizes of the terms that each joint's D would be summed from if all joints further out were locked."""
+    mechanism, terms = state.mechanism, []
+    composite = {link.name: link.spatial_inertia for link in mechanism.links}
+    for joint in reversed(mechanism.topology.outward):
+        entries, body = unknown[mechanism.v_slices[joint.name]], composite[joint.child]
+        Ad, S = state.joints[joint.name].Ad_child_parent, np.abs(state.joints[joint.name].S[:, entries])
+        terms.append(S.T @ np.abs(body) @ S + np.diag(joint.armature[entries]))
+        composite[joint.parent] = composite[joint.parent] + Ad.T @ body @ Ad
+    return terms[::-1]
 
 
 def _inverse_and_null_space(D: Floats, terms: Floats) -> tuple[Floats, Floats]:
@@ -113,19 +133,26 @@ def _inverse_and_null_space(D: Floats, terms: Floats) -> tuple[Floats, Floats]:
     return range_basis / eigenvalues[regular] @ range_basis.T, scale[:, None] * vectors[:, ~regular]
 
 
-def _response(state: State, unknown: Mask, gain: dict[str, Floats], start: str, direction: Floats) -> Mask:
+def _response(joints: Sequence[ArticulatedJoint], unknown: Mask, start: int, direction: Floats) -> Mask:
     """Which entries of a move when one joint is pushed along a direction that nothing resists."""
-    mechanism = state.mechanism
-    a = np.zeros(mechanism.nv)
-    motion = {link.name: np.zeros(6) for link in mechanism.links}
-    for joint in mechanism.topology.outward:
-        here = state.joints[joint.name]
-        entries = np.flatnonzero(unknown[mechanism.v_slices[joint.name]])
-        carried = here.Ad_child_parent @ motion[joint.parent]
-        moved = direction if joint.name == start else -gain[joint.name] @ carried
-        a[mechanism.v_slices[joint.name].start + entries] = moved
-        motion[joint.child] = carried + here.S[:, entries] @ moved
+    a = np.zeros(len(unknown))
+    motions: list[Floats] = []
+    for place, joint in enumerate(joints):
+        carried = joint.Ad_child_parent @ motions[joint.parent] if joint.parent >= 0 else np.zeros(6)
+        moved = direction if place == start else -joint.G.T @ carried
+        a[joint.entries.start + np.flatnonzero(unknown[joint.entries])] = moved
+        motions.append(carried + joint.S @ moved)
     return np.asarray(np.abs(a) > LOOSE_SHARE * np.abs(a).max(initial=0.0), dtype=bool)
+
+
+def _least_share(bodies: ArticulatedBodies) -> float:
+    """The least inertia that a motor feels, as a share of the largest, in the mechanism's own units."""
+    units = natural(bodies.state.mechanism).v
+    moving = [joint for joint in bodies.joints if joint.D.size]
+    sizes = [np.diag(joint.D) * units[joint.entries] ** 2 for joint in moving]
+    shares = [1.0 if len(j.D) == 1 else np.linalg.eigvalsh(balanced_inertia(j.D)[0])[0] for j in moving]
+    least = min((size.min() * share for size, share in zip(sizes, shares, strict=True)), default=1.0)
+    return float(least / max((size.max() for size in sizes), default=1.0))
 
 
 def _massless_beyond(mechanism: Mechanism, joints: list[str]) -> str:

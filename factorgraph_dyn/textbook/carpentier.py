@@ -4,10 +4,9 @@ The articulated-body algorithm on all unit torques at once, without its affine t
 the subtree of i passes inward, motion sets P_i what the links above pass outward; only entries on and above the
 diagonal are computed, in an order in which every subtree is contiguous.
 
-    inward    U = I^A S    D = S^T U + armature
+    inward    U = I^A S    D = S^T U + armature                (``articulated``, with I^A_p += what I^A passes)
               Minv[i, i] = D^-1              Minv[i, sub(i)] -= D^-1 S^T F_i[:, sub(i)]
               F_p[:, sub(i)] += Ad_ip^T (F_i[:, sub(i)] + U Minv[i, sub(i)])
-              I^A_p += Ad_ip^T (I^A - U D^-1 U^T) Ad_ip           without its cancellation: passed_inertia
     outward   Minv[i, i:] -= D^-1 U^T Ad_ip P_p[:, i:]         P_i[:, i:] = S Minv[i, i:] + Ad_ip P_p[:, i:]
 
 Source: Carpentier, "Analytical inverse of the joint space inertia matrix" (2018), algorithm 1. Once a state.
@@ -17,69 +16,53 @@ from __future__ import annotations
 
 import numpy as np
 
-from factorgraph_dyn.equations import State
-from factorgraph_dyn.solve import singularity
-from factorgraph_dyn.solve.articulated import small_inverse
-from factorgraph_dyn.solve.singularity import passed_inertia
+from factorgraph_dyn.equations.inputs import Inputs
+from factorgraph_dyn.solve.articulated import ArticulatedBodies
+from factorgraph_dyn.solve.loops.response import joint_forces
 from factorgraph_dyn.spatial import Floats
 
 
-def three_pass_inverse(state: State) -> Floats:
-    """The inverse of a tree's mass matrix, symmetric, shape (nv, nv)."""
-    mechanism = state.mechanism
-    singularity.check_inertia(state, np.ones(mechanism.nv, dtype=bool))
-    outward = mechanism.topology.outward
-    starts = np.cumsum([0, *(joint.nv for joint in outward)]).tolist()
-    ends = _subtree_ends(state, starts)
-    place = {joint.child: i for i, joint in enumerate(outward)}
-    nv = mechanism.nv
+def three_passes(bodies: ArticulatedBodies, inputs: Inputs) -> Floats:
+    """M^-1 B, shape (nv, m), of a tree: the inverse mass matrix times B."""
+    return three_pass_inverse(bodies) @ joint_forces(bodies.state, inputs)
 
-    inertia = [mechanism.link_by_name[joint.child].spatial_inertia for joint in outward]
+
+def three_pass_inverse(bodies: ArticulatedBodies) -> Floats:
+    """The inverse of a tree's mass matrix, symmetric, shape (nv, nv)."""
+    joints, nv = bodies.joints, bodies.state.mechanism.nv
+    starts = np.cumsum([0, *(joint.S.shape[1] for joint in joints)]).tolist()
+    ends = _subtree_ends(bodies, starts)
     Minv = np.zeros((nv, nv))
-    forces = [np.zeros((6, nv)) for _ in outward]
-    gains: list[Floats] = [np.empty(0)] * len(outward)  # D^-1 U^T
-    for i in reversed(range(len(outward))):
-        here, own, sub = state.joints[outward[i].name], slice(starts[i], starts[i + 1]), slice(starts[i], ends[i])
-        U = inertia[i] @ here.S
-        D = here.S.T @ U + np.diag(outward[i].armature)
-        D_inverse = small_inverse(D)
-        gains[i] = D_inverse @ U.T
-        Minv[own, own] = D_inverse
-        Minv[own, sub] -= D_inverse @ (here.S.T @ forces[i][:, sub])
-        p = place.get(outward[i].parent)
-        if p is not None:
-            Ad = here.Ad_child_parent
-            forces[p][:, sub] += Ad.T @ (forces[i][:, sub] + U @ Minv[own, sub])
-            inertia[p] = inertia[p] + passed_inertia(inertia[i], Ad, here.S, gains[i], outward[i].armature)
+    forces = [np.zeros((6, nv)) for _ in joints]
+    for i in reversed(range(len(joints))):
+        joint, own, sub = joints[i], slice(starts[i], starts[i + 1]), slice(starts[i], ends[i])
+        Minv[own, own] = joint.D_inverse
+        Minv[own, sub] -= joint.D_inverse @ (joint.S.T @ forces[i][:, sub])
+        if joint.parent >= 0:
+            passed = forces[i][:, sub] + joint.P @ (joint.S @ Minv[own, sub])
+            forces[joint.parent][:, sub] += joint.Ad_child_parent.T @ passed
 
     motions: list[Floats] = []
-    for i in range(len(outward)):
-        here, own = state.joints[outward[i].name], slice(starts[i], starts[i + 1])
-        p = place.get(outward[i].parent)
-        motion = np.zeros((6, nv))
-        if p is not None:
-            motion[:, starts[i] :] = here.Ad_child_parent @ motions[p][:, starts[i] :]
-            Minv[own, starts[i] :] -= gains[i] @ motion[:, starts[i] :]
-        motion[:, starts[i] :] += here.S @ Minv[own, starts[i] :]
+    for i, joint in enumerate(joints):
+        own, motion = slice(starts[i], starts[i + 1]), np.zeros((6, nv))
+        if joint.parent >= 0:
+            motion[:, starts[i] :] = joint.Ad_child_parent @ motions[joint.parent][:, starts[i] :]
+            Minv[own, starts[i] :] -= joint.G.T @ motion[:, starts[i] :]
+        motion[:, starts[i] :] += joint.S @ Minv[own, starts[i] :]
         motions.append(motion)
 
     upper = np.triu(Minv)
-    symmetric = upper + np.triu(upper, 1).T
-    order = np.concatenate(
-        [np.zeros(0, dtype=int), *(np.arange(nv)[mechanism.v_slices[joint.name]] for joint in outward)]
-    )
+    order = np.concatenate([np.zeros(0, dtype=int), *(np.arange(nv)[joint.entries] for joint in joints)])
     answer = np.empty((nv, nv))
-    answer[np.ix_(order, order)] = symmetric
+    answer[np.ix_(order, order)] = upper + np.triu(upper, 1).T
     return answer
 
 
-def _subtree_ends(state: State, starts: list[int]) -> list[int]:
+def _subtree_ends(bodies: ArticulatedBodies, starts: list[int]) -> list[int]:
     """Where in the outward order the entries of each joint's subtree end."""
-    outward = state.mechanism.topology.outward
-    place = {joint.child: i for i, joint in enumerate(outward)}
-    last = list(range(len(outward)))
-    for i in reversed(range(len(outward))):
-        p = place.get(outward[i].parent)
-        if p is not None:
-            last[p] = max(last[p], last[i])
+    last = list(range(len(bodies.joints)))
+    for i in reversed(last.copy()):
+        parent = bodies.joints[i].parent
+        if parent >= 0:
+            last[parent] = max(last[parent], last[i])
     return [starts[i + 1] for i in last]

@@ -8,7 +8,7 @@ triangular; joint quantities follow the mechanism's v. In link frames, with p th
     E_psi has the blocks psi(p, k) = phi(p, k) tau_bar(k);         psi = (1 - E_psi)^-1
 
     R(k) = M(k) + sum phi(k, i) R(i) phi*(k, i)          Lyapunov: composite bodies
-    P(k) = M(k) + sum psi(k, i) P(i) phi*(k, i)          Riccati: articulated bodies, read off the elimination
+    P(k) = M(k) + sum psi(k, i) P(i) phi*(k, i)          Riccati: articulated bodies (``articulated``)
     D = H P H* + J     G = P H* D^-1     K = E_phi G     tau = G H     tau_bar = 1 - tau     P+ = tau_bar P
 
     mass matrix   H phi M phi* H* + J                     Newton-Euler factorisation
@@ -18,7 +18,7 @@ triangular; joint quantities follow the mechanism's v. In link frames, with p th
 
 J is the motors' armature, which the source leaves out; with it the two forms of the Riccati equation differ,
 psi P psi* = psi P phi* - K J K*, and H psi M psi* H* = D - (1 - H psi K) J (1 - H psi K)*.
-P, and with it D and K, come from the aba elimination of the dynamics graph; once a state. Products take O(n).
+Bodies once a state; products take O(n).
 Source: Jain, "Spatial Operator Algebra: 6. Mass Matrix Inverse" (2024), equation numbers of Robot and Multibody
 Dynamics (2011).
 """
@@ -33,7 +33,8 @@ import numpy.typing as npt
 
 from factorgraph_dyn.equations import evaluate_state
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.solve.articulated import ArticulatedBodies, ArticulatedJoint, articulated_bodies
+from factorgraph_dyn.solve.articulated import ArticulatedBodies, ArticulatedJoint
+from factorgraph_dyn.solve.singularity import regular_bodies
 from factorgraph_dyn.spatial import Floats, bracket
 from factorgraph_dyn.textbook.operator_algebra import BlockOperator, Identity, Operator, Resolvent
 
@@ -47,7 +48,7 @@ def spatial_operators(mechanism: Mechanism, q: npt.ArrayLike) -> SpatialOperator
         SingularSystemError: Some joint moves nothing that has inertia.
     """
     state = evaluate_state(check_mechanism(mechanism).tree, mechanism.check_q(q), np.zeros(mechanism.nv))
-    return SpatialOperators(articulated_bodies(state))
+    return SpatialOperators(regular_bodies(state))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,7 @@ class SpatialOperators:
     @cached_property
     def J(self) -> Operator:
         """The motors' armature, diagonal, shape (nv, nv)."""
-        return self._joints([np.diag(self.mechanism.joint_by_name[joint.name].armature) for joint in self.joints])
+        return self._joints([np.diag(joint.armature) for joint in self.joints])
 
     @cached_property
     def R(self) -> Operator:

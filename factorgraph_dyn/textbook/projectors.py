@@ -21,60 +21,39 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import as_names
-from factorgraph_dyn.equations import State, evaluate_state
+from factorgraph_dyn.equations import evaluate_state
 from factorgraph_dyn.errors import ClosureError, SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.model.units import natural, usual_acceleration
-from factorgraph_dyn.motion import closure
-from factorgraph_dyn.solve.loops.response import bias_accelerations
+from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.solve.loops.closure_rows import ClosureRows, closure_rows
 from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix
 from factorgraph_dyn.spatial import Floats
 
-RANK_TOLERANCE = 1e-9  # singular values below this share of the largest count as zero
-CLOSED_ACCELERATION = 1e-8  # how far given accelerations may break a closure, relative to the largest
 SINGULAR_INERTIA = 1e15  # condition, scaled to unit diagonal, above which a mass matrix counts as singular
 
 
 @dataclass(frozen=True, eq=False)
-class Constraints:
+class Constraints(ClosureRows):
     """The closure of a mechanism at a state, and its dynamics in joint coordinates.
 
     Attributes:
-        mechanism: The mechanism.
-        names: Name of the loop or coupling that each row of J belongs to, length rows.
-        J: Constraint Jacobian, shape (rows, nv).
-        Jdot_v: The product of J's rate with v, shape (rows,).
         H: Mass matrix of the tree, shape (nv, nv).
         h: Gravity, velocity and loss torques, H a + h = tau + J^T lambda, shape (nv,).
-        row_units: Units of J's rows in which the mechanism is of order one, shape (rows,).
-        usual: Accelerations in own units that gravity, springs and velocities cause; others are measured by them.
     """
 
-    mechanism: Mechanism
-    names: tuple[str, ...]
-    J: Floats
-    Jdot_v: Floats
     H: Floats
     h: Floats
-    row_units: Floats
-    usual: float
 
-    @cached_property
-    def rank(self) -> int:
-        """Number of independent rows of J."""
-        return rank(self._own_J)
-
-    @cached_property
-    def independent(self) -> tuple[int, ...]:
-        """Indices of rows of J that are independent and span the others."""
-        return independent_rows(self._own_J)
+    @property
+    def Jdot_v(self) -> Floats:
+        """The product of J's rate with v, shape (rows,)."""
+        return -self.gamma
 
     @cached_property
     def schur_projector(self) -> Floats:
         """P_S = I - J^T (J H^-1 J^T)^+ J H^-1, shape (nv, nv)."""
-        J, units = self._own_J, natural(self.mechanism).tau
+        J, units = self.own_J, natural(self.mechanism).tau
         own = np.eye(len(self.H)) - J.T @ self._H_J @ self._solve_H(J.T).T
         return np.asarray(units[:, None] * own / units)
 
@@ -89,13 +68,13 @@ class Constraints:
         own = natural(self.mechanism)
         force = (self.schur_projector @ (self.mechanism.check_v(tau, "tau") - self.h)) / own.tau
         rate = self.Jdot_v / self.row_units
-        return np.asarray(own.v * self._solve_H(force - self._own_J.T @ (self._H_J @ rate)), dtype=np.float64)
+        return np.asarray(own.v * self._solve_H(force - self.own_J.T @ (self._H_J @ rate)), dtype=np.float64)
 
     def accelerations_by_qr(self, tau: npt.ArrayLike) -> Floats:
         """The accelerations by the QR projector, with no forces of the loops at all, shape (nv,)."""
         # [P_QR H; J] a = [P_QR (tau - h); -Jdot v]
         own, rows = natural(self.mechanism), list(self.independent)
-        J = self._own_J[rows]
+        J = self.own_J[rows]
         P = _qr_projector(J)
         force = P @ ((self.mechanism.check_v(tau, "tau") - self.h) / own.tau)
         rhs = np.append(force, -(self.Jdot_v / self.row_units)[rows])
@@ -106,7 +85,7 @@ class Constraints:
         # lambda = -H_J (J H^-1 (tau - h) + Jdot v)
         own = natural(self.mechanism)
         free = self._solve_H((self.mechanism.check_v(tau, "tau") - self.h) / own.tau)
-        found = -self._H_J @ (self._own_J @ free + self.Jdot_v / self.row_units)
+        found = -self._H_J @ (self.own_J @ free + self.Jdot_v / self.row_units)
         return np.asarray(own.work / self.row_units * found)
 
     def complete_acceleration(self, a: npt.ArrayLike, given: Iterable[str]) -> Floats:
@@ -138,32 +117,7 @@ class Constraints:
             )
         return completed
 
-    def nearest_acceleration(self, a: Floats, fixed: npt.NDArray[np.bool_]) -> tuple[Floats, int]:
-        """The accelerations that agree with a where it is fixed and break closures least, and the rank of the rest."""
-        units = natural(self.mechanism).v
-        completed = np.where(fixed, a, 0.0) / units
-        target = -self.Jdot_v / self.row_units - self._own_J @ completed
-        found, _, found_rank, _ = np.linalg.lstsq(self._own_J[:, ~fixed], target, rcond=RANK_TOLERANCE)
-        completed[~fixed] = found
-        return completed * units, int(found_rank)
-
-    def broken(self, a: Floats) -> dict[str, float]:
-        """How much accelerations break each loop or coupling (m/s^2, rad/s^2), where they do."""
-        misfit = np.abs(self.J @ a + self.Jdot_v)
-        moves = np.abs(a / natural(self.mechanism).v).max(initial=0.0)
-        turns = np.abs(self.Jdot_v / self.row_units).max(initial=0.0)
-        allowed = CLOSED_ACCELERATION * max(self.usual, float(moves), float(turns))
-        found: dict[str, float] = {}
-        for name, size, unit in zip(self.names, misfit.tolist(), self.row_units.tolist(), strict=True):
-            if size > allowed * unit:
-                found[name] = max(size, found.get(name, 0.0))
-        return found
-
     # ---- in the mechanism's own units
-
-    @cached_property
-    def _own_J(self) -> Floats:
-        return np.asarray(self.J * natural(self.mechanism).v / self.row_units[:, None])
 
     @cached_property
     def _own_H(self) -> Floats:
@@ -192,10 +146,11 @@ class Constraints:
                 f"The tree of mechanism {self.mechanism.name!r} has a singular mass matrix, which the Schur "
                 "complement needs. Use the QR projector, or give every link inertia."
             )
-        # J H^-1 J^T = W W^T; the pseudo-inverse of W decides the rank on singular values, not their squares.
-        W = np.linalg.solve(np.linalg.cholesky(self._balanced_H), (self._own_J * self._balance).T).T
-        W_inverse = np.linalg.pinv(W, rcond=RANK_TOLERANCE)
-        return np.asarray(W_inverse.T @ W_inverse, dtype=np.float64)
+        # On independent combinations of rows J H^-1 J^T = W W^T, W^T = Q R, which squares no condition.
+        mix = self.decomposed.range
+        W = np.linalg.solve(np.linalg.cholesky(self._balanced_H), (mix.T @ self.own_J * self._balance).T)
+        back = mix @ np.linalg.inv(np.linalg.qr(W, mode="r"))
+        return np.asarray(back @ back.T, dtype=np.float64)
 
 
 def constraints(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Constraints:
@@ -207,80 +162,13 @@ def constraints(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Con
         v: Velocities, rad/s and m/s, shape (nv,).
     """
     check_mechanism(mechanism)
-    q_checked, v_checked = mechanism.check_q(q), mechanism.check_v(v)
-    state = evaluate_state(mechanism, q_checked, v_checked)
-    return constraints_at(state)
-
-
-def constraints_at(state: State) -> Constraints:
-    """The same for a state that has been evaluated."""
-    mechanism = state.mechanism
-    found = closure.constraints(mechanism, state.q)
-    names = tuple(c.name for c in found for _ in range(len(c.error)))
-    J = closure.stacked_jacobian(mechanism, found)
-    H, h = mass_matrix(mechanism, state.q), bias(mechanism, state.q, state.v)
-    row_units, usual = _row_units(mechanism, found), usual_acceleration(mechanism, state.v)
-    return Constraints(mechanism, names, J, _rate_of_jacobian(state, found), H, h, row_units, usual)
-
-
-def _row_units(mechanism: Mechanism, found: list[closure.Constraint]) -> Floats:
-    """The units of all closures' rows: 1 for those that turn, the mechanism's length for those that slide."""
-    own, units = natural(mechanism), [np.zeros(0)]
-    joints = {coupling.name: coupling.joint for coupling in mechanism.couplings}
-    for constraint in found:
-        if constraint.directions is None:
-            units.append(own.freedoms(mechanism.joint_by_name[joints[constraint.name]]))
-        else:
-            turns = constraint.directions[:3].any(axis=0)
-            units.append(np.where(turns, 1.0, own.length))
-    return np.concatenate(units)
+    q, v = mechanism.check_q(q), mechanism.check_v(v)
+    rows = closure_rows(evaluate_state(mechanism, q, v))
+    H, h = mass_matrix(mechanism, q), bias(mechanism, q, v)
+    return Constraints(rows.state, rows.names, rows.J, rows.gamma, rows.row_units, rows.forces, H, h)
 
 
 def _qr_projector(J: Floats) -> Floats:
     """An orthonormal basis, as rows, of what J^T leaves out; the rows of J are independent."""
     Q, _ = np.linalg.qr(J.T, mode="complete")
     return np.asarray(Q[:, len(J) :].T)
-
-
-def rank(matrix: Floats, tolerance: float = RANK_TOLERANCE) -> int:
-    """Number of singular values above a share of the largest."""
-    if not matrix.size:
-        return 0
-    values = np.linalg.svd(matrix, compute_uv=False)
-    return int((values > tolerance * max(values[0], 1e-300)).sum())
-
-
-def independent_rows(J: Floats, tolerance: float = RANK_TOLERANCE) -> tuple[int, ...]:
-    """Rows that span all others, the longest remainder first taken, by Gram-Schmidt; sorted."""
-    rest, chosen = J.copy(), []
-    longest = float(np.linalg.norm(J, axis=1).max(initial=0.0))
-    for _ in range(min(J.shape)):
-        lengths = np.linalg.norm(rest, axis=1)
-        best = int(np.argmax(lengths))
-        if lengths[best] <= tolerance * longest:
-            break
-        chosen.append(best)
-        direction = rest[best] / lengths[best]
-        for _ in range(2):  # twice is enough
-            rest -= np.outer(rest @ direction, direction)
-        rest[best] = 0.0
-    return tuple(sorted(chosen))
-
-
-def _rate_of_jacobian(state: State, found: list[closure.Constraint]) -> Floats:
-    """What the closures accelerate when no joint does: Jdot v, shape (rows,)."""
-    accelerations = bias_accelerations(state)
-    rows = [np.zeros(0)]
-    placements = {loop.name: loop.successor_placement for loop in state.mechanism.loops}
-    for constraint in found:
-        if constraint.directions is None:
-            rows.append(np.zeros(1))
-            continue
-        loop = state.loops[constraint.name]
-        relative = accelerations[loop.child] - loop.Ad_child_parent @ accelerations[loop.parent]
-        relative = relative - spatial.bracket(state.twists[loop.child], loop.S @ loop.v)
-        if loop.S_rate_v is not None:
-            relative = relative - loop.S_rate_v
-        Ad_side_link = spatial.inverse_adjoint(placements[constraint.name])
-        rows.append(constraint.directions.T @ (Ad_side_link @ relative))
-    return np.concatenate(rows)

@@ -12,27 +12,28 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from factorgraph_dyn.equations import Known, State, dynamics_graph
+from factorgraph_dyn.equations import State, dynamics_graph
+from factorgraph_dyn.equations.given import forward_known
 from factorgraph_dyn.equations.inputs import Inputs
 from factorgraph_dyn.model.units import natural, usual_acceleration
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import aba
-from factorgraph_dyn.solve import singularity
+from factorgraph_dyn.solve.articulated import ArticulatedBodies
 from factorgraph_dyn.solve.elimination import solve_graph
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.spatial import Floats
 
 
-def unit_force_method(state: State, inputs: Inputs) -> tuple[Floats, Floats]:
-    """The free acceleration (nv,) and the columns M^-1 B (nv, m) of a tree, by m + 1 solves."""
-    singularity.check_inertia(state, np.ones(state.mechanism.nv, dtype=bool))
+def unit_force_method(bodies: ArticulatedBodies, inputs: Inputs) -> Floats:
+    """M^-1 B, shape (nv, m), of a tree by m + 1 solves of its graph."""
+    state = bodies.state
     free = solve_once(state, np.zeros(state.mechanism.nv), {})
     columns = np.empty((state.mechanism.nv, inputs.size))
     for k in range(inputs.size):
         force = _force(state, inputs, k, free)
         wrenches = {link: force * W[:, k] for link, W in inputs.wrenches.items() if W[:, k].any()}
         columns[:, k] = (solve_once(state, force * inputs.torques[:, k], wrenches) - free) / force
-    return free, columns
+    return columns
 
 
 def _force(state: State, inputs: Inputs, k: int, free: Floats) -> float:
@@ -47,8 +48,7 @@ def _force(state: State, inputs: Inputs, k: int, free: Floats) -> float:
 def solve_once(state: State, tau: Floats, wrenches: Mapping[str, Floats]) -> Floats:
     """The accelerations of a tree by one O(n) solve: its graph, the aba elimination, back-substitution, (nv,)."""
     mechanism = state.mechanism
-    nothing, everything = np.zeros(mechanism.nv, dtype=bool), np.ones(mechanism.nv, dtype=bool)
-    graph = dynamics_graph(state, Known(np.full(mechanism.nv, np.nan), tau, nothing, everything), wrenches)
+    graph = dynamics_graph(state, forward_known(mechanism, tau), wrenches)
     names = tuple(name for name in aba(mechanism) if name in graph.by_name)
     values = solve_graph(graph, Ordering("aba", names), units=graph_units(mechanism)).values
     a = np.empty(mechanism.nv)

@@ -134,17 +134,26 @@ def test_world_tasks_follow_the_point():
 
 
 @pytest.mark.parametrize("name", ["humanoid", "five_bar"])
-def test_one_elimination_serves_all_columns(name, monkeypatch):
-    from factorgraph_dyn.solve import articulated
+def test_one_recursion_serves_all_columns(name, monkeypatch):
+    from factorgraph_dyn.solve import singularity
 
     mechanism = fgd.robots.BUILT_IN[name]()
     calls = []
-    eliminate = articulated.eliminate
-    monkeypatch.setattr(articulated, "eliminate", lambda *given: calls.append(1) or eliminate(*given))
+    recursion = singularity.articulated_joints
+    monkeypatch.setattr(singularity, "articulated_joints", lambda *given: calls.append(1) or recursion(*given))
     q, v = mechanism.random_state(0)
     place = Contact(mechanism.link_names[-1], kind="wrench")
     fgd.input_dynamics(mechanism, q, v, contacts=[place], tasks=[place])
     assert len(calls) == 1
+
+
+def test_motors_are_columns_in_the_order_listed():
+    mechanism = fgd.robots.puma560()
+    q, _ = mechanism.random_state(0)
+    listed = ("joint4", "joint1", "joint3")
+    everything = fgd.iwim(mechanism, q, actuated=mechanism.joint_names)
+    expected = everything[:, [mechanism.joint_names.index(name) for name in listed]]
+    np.testing.assert_allclose(fgd.iwim(mechanism, q, actuated=listed), expected, rtol=1e-12)
 
 
 def test_frames_are_places_of_contacts():

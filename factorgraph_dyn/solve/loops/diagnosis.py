@@ -11,25 +11,24 @@ Dense linear algebra at one configuration; for people, not for control loops.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.equations import Known, State, evaluate_state, given
+from factorgraph_dyn.equations import State, evaluate_state, given
 from factorgraph_dyn.errors import ClosureError, FactorGraphDynError, InputError, NearSingularWarning
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.loops import singularity
+from factorgraph_dyn.solve.loops.closure_rows import closure_rows, decomposed
 from factorgraph_dyn.solve.loops.planar import plane_normal
 from factorgraph_dyn.solve.own_units import own_state
-from factorgraph_dyn.spatial import Floats
-from factorgraph_dyn.textbook.projectors import rank
 
-NEAR_SINGULAR = 1e4  # condition number from which a configuration is called nearly singular
+NEARLY_SINGULAR_CLOSURE = 1e4  # of J or the motors: people hear of a place sooner than of an answer
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class Diagnosis:
     @property
     def is_nearly_singular(self) -> bool:
         """Whether a condition number is large."""
-        return max(self.constraint_condition, self.actuation_condition) > NEAR_SINGULAR
+        return max(self.constraint_condition, self.actuation_condition) > NEARLY_SINGULAR_CLOSURE
 
     def rows(self) -> list[dict[str, object]]:
         """The findings as question, answer and remark, for tables."""
@@ -119,32 +118,31 @@ def diagnose(
     speeds = np.zeros(mechanism.nv) if v is None else mechanism.check_v(v)
     state = check_state(mechanism, q, speeds)
     twin = own_state(state)  # ranks and conditions mean nothing in metres
-    found = closure.constraints(twin.mechanism, twin.q)
-    J = closure.stacked_jacobian(twin.mechanism, found)
-    J_rank = rank(J, RANK_TOLERANCE)
-    own = {c.name: len(c.error) - rank(c.jacobian, RANK_TOLERANCE) for c in found}
+    rows = closure_rows(twin)
+    counts = Counter(rows.names)
+    of = {name: [i for i, owner in enumerate(rows.names) if owner == name] for name in counts}
+    own = {name: counts[name] - decomposed(rows.J[of[name]]).rank for name in counts}
     sought = mechanism.torque_entries(actuated)
-    Z = _null_space(J)
-    driven = Z[sought]  # B^T Z
-    driven_rank = rank(driven, RANK_TOLERANCE)
-    loose = Z @ _null_space(driven)
+    Z = rows.decomposed.null_space
+    driven = decomposed(Z[sought])  # B^T Z
+    loose = Z @ driven.null_space
     return Diagnosis(
         mechanism.name,
         mechanism.nv,
-        len(J),
-        J_rank,
-        mechanism.nv - J_rank,
-        mechanism.nv - _usual_rank(twin.mechanism, J_rank),
+        len(rows.J),
+        rows.rank,
+        mechanism.nv - rows.rank,
+        mechanism.nv - _usual_rank(twin.mechanism, rows.rank),
         {name: count for name, count in own.items() if count},
-        len(J) - J_rank - sum(own.values()),
+        len(rows.J) - rows.rank - sum(own.values()),
         _is_planar(twin),
         _joints(mechanism, sought),
-        int(sought.sum()) - driven_rank,
-        Z.shape[1] - driven_rank,
+        int(sought.sum()) - driven.rank,
+        Z.shape[1] - driven.rank,
         _joints(mechanism, np.abs(loose).max(axis=1, initial=0.0) > RANK_TOLERANCE),
         _undetermined(state, a, tau),
-        _condition(J),
-        _condition(driven),
+        rows.decomposed.condition,
+        driven.condition,
     )
 
 
@@ -188,10 +186,9 @@ def _undetermined(state: State, a: given.Partial | None, tau: given.Partial | No
 
 
 def _free_wrenches(state: State) -> dict[str, tuple[int, ...]]:
-    nv = state.mechanism.nv
-    nothing, everything = np.zeros(nv, dtype=bool), np.ones(nv, dtype=bool)
-    at_rest = evaluate_state(state.mechanism, state.q, np.zeros(nv))
-    known = Known(np.full(nv, np.nan), np.zeros(nv), nothing, everything)
+    zero = np.zeros(state.mechanism.nv)
+    at_rest = evaluate_state(state.mechanism, state.q, zero)
+    known = given.forward_known(state.mechanism, zero)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NearSingularWarning)  # told by the condition
         try:
@@ -208,25 +205,7 @@ def _usual_rank(mechanism: Mechanism, here: int) -> int:
         q, _ = mechanism.random_state(0)
     except ClosureError:
         return here
-    J = closure.stacked_jacobian(mechanism, closure.constraints(mechanism, q))
-    return max(here, rank(J, RANK_TOLERANCE))
-
-
-def _null_space(matrix: Floats) -> Floats:
-    """An orthonormal basis of the null space as columns."""
-    columns = matrix.shape[1]
-    if not matrix.size:
-        return np.eye(columns)
-    _, _, rows = np.linalg.svd(matrix)
-    return np.asarray(rows[rank(matrix, RANK_TOLERANCE) :].T)
-
-
-def _condition(matrix: Floats) -> float:
-    count = rank(matrix, RANK_TOLERANCE)
-    if not count:
-        return 1.0
-    values = np.linalg.svd(matrix, compute_uv=False)
-    return float(values[0] / values[count - 1])
+    return max(here, closure_rows(evaluate_state(mechanism, q, np.zeros(mechanism.nv))).rank)
 
 
 def _is_planar(state: State) -> bool:

@@ -3,11 +3,11 @@
 Looks at the dense system in the unknown accelerations, the sought torques and the constraint forces,
 
     [ M_u  -B  -J^T ] [a_u   ]     [ tau_known - h - M_k a_k ]
-    [ J_u   0    0  ] [tau   ]  =  [ -Jdot v - J_k a_k       ]
+    [ J_u   0    0  ] [tau   ]  =  [ gamma - J_k a_k         ]
                       [lambda]
 
-with rows and columns scaled to order one. Undetermined constraint forces are no fault: they are
-internal wrenches. Run only where the quick estimates of the elimination are suspicious or it failed.
+with J a = gamma from ``closure_rows``, and rows and columns scaled to order one. Undetermined constraint forces are no
+fault: they are internal wrenches. Run only where the quick estimates of the elimination are suspicious or it failed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations import Known, State
+from factorgraph_dyn.equations.inputs import Inputs
 from factorgraph_dyn.errors import (
     FactorGraphDynError,
     NearSingularWarning,
@@ -26,16 +28,14 @@ from factorgraph_dyn.errors import (
     SingularSystemError,
 )
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.ordering.classical import rnea
-from factorgraph_dyn.solve.elimination import solve_graph
+from factorgraph_dyn.solve.loops.closure_rows import Decomposed, closure_rows, decomposed
+from factorgraph_dyn.solve.loops.response import joint_forces
+from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix
 from factorgraph_dyn.solve.own_units import own_known, own_state, own_wrenches
-from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.spatial import Floats
-from factorgraph_dyn.textbook.projectors import constraints_at
 
 SINGULAR = 1e13  # condition numbers above it count as singular
-NEAR_SINGULAR = 1e6  # and above this they are worth a warning
+NEARLY_SINGULAR_SYSTEM = 1e6  # and above this they are worth a warning: ten digits are left of the answer
 TAKES_PART = 1e-6  # share of a null direction above which an entry moves
 CONTRADICTION = 1e-9  # misfit that makes a system a contradiction, relative to its right-hand side
 BALANCING_ROUNDS = 20
@@ -55,28 +55,28 @@ class Kkt:
     rhs: Floats
     entries: tuple[tuple[str, int], ...]
 
+    @cached_property
+    def decomposed(self) -> Decomposed:
+        """The system by its singular values."""
+        return decomposed(self.system, 1.0 / SINGULAR)
+
     def undetermined(self) -> dict[str, set[int]]:
         """Indices of a and tau that null directions of the system move."""
-        _, _, directions = _decomposed(self.system)
         moved: dict[str, set[int]] = {"a": set(), "tau": set()}
-        for column, (kind, index) in enumerate(self.entries):
-            if kind in moved and np.abs(directions[:, column]).max(initial=0.0) > TAKES_PART:
+        for (kind, index), directions in zip(self.entries, self.decomposed.null_space, strict=True):
+            if kind in moved and np.abs(directions).max(initial=0.0) > TAKES_PART:
                 moved[kind].add(index)
         return moved
-
-    def condition(self) -> float:
-        """Ratio of the largest singular value to the least one that is not zero."""
-        values, rank, _ = _decomposed(self.system)
-        return float(values[0] / values[rank - 1]) if rank else 1.0
 
 
 def kkt(state: State, known: Known, external: Mapping[str, Floats] | None = None) -> Kkt:
     """The dense system of a problem, in the mechanism's own units."""
     known, external = own_known(state, known), own_wrenches(state, external)
     state = own_state(state)
-    found = constraints_at(state)
-    mechanism, J, M = state.mechanism, found.J, found.H
-    h = _bias(state, external)
+    mechanism, rows = state.mechanism, closure_rows(state)
+    J, M = rows.J, mass_matrix(mechanism, state.q)
+    pushes = Inputs(("external",), np.zeros((mechanism.nv, 1)), {link: F[:, None] for link, F in external.items()})
+    h = bias(mechanism, state.q, state.v) - joint_forces(state, pushes)[:, 0]
     unknown, sought = np.flatnonzero(~known.a_mask), np.flatnonzero(~known.tau_mask)
     a = np.where(known.a_mask, known.a, 0.0)
     tau = np.where(known.tau_mask, known.tau, 0.0)
@@ -87,7 +87,7 @@ def kkt(state: State, known: Known, external: Mapping[str, Floats] | None = None
             [J[:, unknown], np.zeros((len(J), len(sought) + len(J)))],
         ]
     )
-    rhs = np.concatenate([tau - h - M @ a, -found.Jdot_v - J @ a])
+    rhs = np.concatenate([tau - h - M @ a, rows.gamma - J @ a])
     entries = (
         *(("a", int(i)) for i in unknown),
         *(("tau", int(i)) for i in sought),
@@ -125,8 +125,8 @@ def check(state: State, known: Known, external: Mapping[str, Floats] | None, *, 
             "objective=MinimumTorque(), or seek fewer torques with actuated=[...].",
             joints=tuple(names),
         )
-    condition = dense.condition()
-    if condition > NEAR_SINGULAR:
+    condition = dense.decomposed.condition
+    if condition > NEARLY_SINGULAR_SYSTEM:
         warnings.warn(
             f"Mechanism {mechanism.name!r} is close to a singular configuration: condition number "
             f"{condition:.1e}. The answer satisfies the equations, but changes by up to that factor "
@@ -140,7 +140,7 @@ def contradiction(
     state: State, known: Known, external: Mapping[str, Floats] | None, error: ResidualError
 ) -> FactorGraphDynError:
     """The error for given values that no answer satisfies, with loops and joints named."""
-    mechanism, found = state.mechanism, constraints_at(state)
+    mechanism, found = state.mechanism, closure_rows(state)
     broken = found.broken(found.nearest_acceleration(known.a, known.a_mask)[0])
     if broken:
         worst = max(broken, key=broken.__getitem__)
@@ -173,22 +173,6 @@ def contradiction(
     )
 
 
-def _bias(state: State, external: Mapping[str, Floats] | None) -> Floats:
-    """The torques of the tree without accelerations, wrenches from outside included, shape (nv,)."""
-    mechanism = state.mechanism
-    tree = evaluate_state(mechanism.tree, state.q, state.v)
-    zero = np.zeros(mechanism.nv)
-    everything, nothing = np.ones(mechanism.nv, dtype=bool), np.zeros(mechanism.nv, dtype=bool)
-    graph = dynamics_graph(tree, Known(zero, zero, everything, nothing), external)
-    names = tuple(name for name in rnea(mechanism.tree) if name in graph.by_name)
-    values = solve_graph(graph, Ordering("rnea", names), units=graph_units(mechanism.tree)).values
-    h = np.zeros(mechanism.nv)
-    for variable, value in values.items():
-        if variable.kind == "tau":
-            h[mechanism.v_slices[variable.owner]] = value
-    return h
-
-
 def _balanced(system: Floats) -> tuple[Floats, Floats]:
     """The system with rows and columns scaled to length one, more or less, and the rows' scale."""
     scaled = system.copy()
@@ -201,15 +185,6 @@ def _balanced(system: Floats) -> tuple[Floats, Floats]:
         columns = np.sqrt(np.linalg.norm(scaled, axis=0))
         scaled /= np.where(columns > 0, columns, 1.0)
     return scaled, row_scale
-
-
-def _decomposed(system: Floats) -> tuple[Floats, int, Floats]:
-    """Singular values, rank, and the null directions as rows."""
-    if not system.size:
-        return np.ones(1), 0, np.eye(system.shape[1])
-    _, values, rows = np.linalg.svd(system)
-    rank = int((values > max(values[0], 1e-300) / SINGULAR).sum())
-    return values, rank, rows[rank:]
 
 
 def _names(mechanism: Mechanism, indices: set[int]) -> list[str]:
