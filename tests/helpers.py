@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import gtsam
 import numpy as np
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.model.joint_kinds import KINDS
+from factorgraph_dyn.solve.elimination import gtsam_ordering
 
 MOVABLE_KINDS = tuple(kind for kind in KINDS if kind != "fixed")
 
@@ -45,3 +49,16 @@ def lossy(mechanism: fgd.Mechanism, seed: int) -> fgd.Mechanism:
         for joint in mechanism.joints
     ]
     return replace(mechanism, joints=joints)
+
+
+def held_before(graph: fgd.LinearGraph, names: Sequence[str], name: str) -> gtsam.GaussianFactorGraph:
+    """What GTSAM's elimination has left on a variable when its turn comes, after those named before it."""
+    first = fgd.Ordering("first", tuple(names[: names.index(name)]))
+    left = fgd.to_gtsam(graph)
+    if first.variables:
+        _, left = left.eliminatePartialSequential(gtsam_ordering(graph, first), gtsam.EliminateQR)
+    key, gathered = graph.variables.index(graph.variable(name)), gtsam.GaussianFactorGraph()
+    for factor in (left.at(i) for i in range(left.size())):
+        if key in factor.keys() and factor.rows():  # noqa: SIM118
+            gathered.push_back(factor)
+    return gathered

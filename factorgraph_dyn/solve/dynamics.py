@@ -180,6 +180,7 @@ def solve_dynamics(
         graph,
         state,
         solved.values,
+        solved.net,
     )
 
 

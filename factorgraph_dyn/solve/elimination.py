@@ -5,6 +5,10 @@
 Square systems use unit noise and QR, which keeps full precision where Cholesky would square the
 condition number. One elimination serves any number of right-hand sides: variables that are kept out
 of the elimination appear only as parents, and ``BayesNet.respond`` back-substitutes for them.
+
+GTSAM's nets come in the order of its elimination tree, and a variable whose equations are used up keeps parents of
+zeros there, which would hide that the rnea ordering is a recursion. A ``BayesNet`` shows its conditionals in the order
+of elimination, with the parents that the structure of the graph gives them.
 """
 
 from __future__ import annotations
@@ -22,18 +26,16 @@ import numpy as np
 from factorgraph_dyn.checks import check_kind
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable, check_graph
 from factorgraph_dyn.errors import OrderingError, SingularSystemError
-from factorgraph_dyn.ordering import Ordering
+from factorgraph_dyn.ordering import Ordering, eliminate_structure
 from factorgraph_dyn.solve.rows import Missed, Rows
 from factorgraph_dyn.solve.scaling import NO_UNITS, GraphUnits
-from factorgraph_dyn.solve.template import Mould, moulded
+from factorgraph_dyn.solve.template import FactorTemplate, filled_template
 from factorgraph_dyn.spatial import Floats
 
 METHODS = ("sequential", "multifrontal")
-ROUNDING = 1e-12  # backward errors up to it are those of a good elimination
+GOOD_FIT = 1e-12  # backward errors up to it are those of a good elimination
 MOST_REFINEMENTS = 4
 WORTHWHILE = 0.5  # a step of refinement leaves less than this of the backward error, or is the last
-SPOILT = 10.0  # times the misfit after a step of refinement: the step was no good
-Watch = Callable[[Variable, gtsam.GaussianFactorGraph], None]
 Nearer = Callable[[gtsam.VectorValues, Floats], gtsam.VectorValues]  # from an answer and what it misses
 
 
@@ -57,14 +59,16 @@ class BayesNet:
     """What elimination leaves: one conditional for each variable, first eliminated first.
 
     Attributes:
-        net: GTSAM's own Bayes net; key i is ``graph.variables[i]``.
+        net: GTSAM's own Bayes net, over variables in ``units``; key i is ``graph.variables[i]``.
         graph: The graph that was eliminated.
-        factors: Its rows as GTSAM has them, to refine answers by; None where the net is in other units.
+        ordering: The variables that were.
+        units: Units of the net's variables, in which conditionals are not; those of the graph where there are none.
     """
 
     net: gtsam.GaussianBayesNet
     graph: LinearGraph
-    factors: gtsam.GaussianFactorGraph | None = None
+    ordering: Ordering
+    units: Mapping[Variable, Floats] | None = None
 
     def __len__(self) -> int:
         return int(self.net.size())
@@ -82,20 +86,16 @@ class BayesNet:
     @cached_property
     def conditionals(self) -> tuple[Conditional, ...]:
         """The conditionals as arrays, first eliminated first."""
-        return tuple(self._conditional(self.net.at(i)) for i in range(len(self)))
+        structure = eliminate_structure(self.graph, map(self.graph.variable, self.ordering))
+        made = {self.net.at(i).keys()[0]: self.net.at(i) for i in range(len(self))}
+        keys = {variable: key for key, variable in enumerate(self.graph.variables)}
+        pairs = zip(structure.variables, structure.parents, strict=True)
+        return tuple(self._conditional(made[keys[variable]], parents) for variable, parents in pairs)
 
     def conditional(self, name: str) -> Conditional:
         """The conditional of a variable by its printed name."""
         wanted = self.graph.variable(name)
         return next(conditional for conditional in self.conditionals if conditional.variable == wanted)
-
-    def values(self) -> dict[Variable, Floats]:
-        """All variables of a net that keeps none, after a step of refinement unless it would spoil them."""
-        x = self.net.optimize()
-        if self.factors is not None:
-            nearer = _stepped(self.factors, self.net, x)
-            x = nearer if self.factors.error(nearer) <= SPOILT**2 * self.factors.error(x) else x
-        return {variable: x.at(key) for key, variable in enumerate(self.graph.variables)}
 
     def respond(self, given: Mapping[Variable, Floats], *, offset: bool = False) -> dict[Variable, Floats]:
         """All variables as the kept ones are given columns of values: one back-substitution.
@@ -116,14 +116,14 @@ class BayesNet:
             values[conditional.variable] = np.asarray(np.linalg.solve(conditional.R, rhs), dtype=np.float64)
         return values
 
-    def _conditional(self, conditional: gtsam.GaussianConditional) -> Conditional:
-        variable, *parents = (self.graph.variables[key] for key in conditional.keys())  # noqa: SIM118
-        S = conditional.S()
-        blocks, start = {}, 0
-        for parent in parents:
-            blocks[parent] = S[:, start : start + parent.size]
-            start += parent.size
-        return Conditional(variable, tuple(parents), conditional.R(), blocks, conditional.d())
+    def _conditional(self, made: gtsam.GaussianConditional, parents: frozenset[Variable]) -> Conditional:
+        variable, *held = (self.graph.variables[key] for key in made.keys())  # noqa: SIM118
+        ends = np.cumsum([parent.size for parent in held])[:-1]
+        S = zip(held, np.split(made.S(), ends, axis=1), strict=True) if held else ()
+        R, blocks = made.R(), {parent: block for parent, block in S if parent in parents}
+        if self.units is not None:
+            R, blocks = R / self.units[variable], {x: block / self.units[x] for x, block in blocks.items()}
+        return Conditional(variable, tuple(blocks), R, blocks, made.d())
 
 
 def to_gtsam(graph: LinearGraph) -> gtsam.GaussianFactorGraph:
@@ -150,77 +150,19 @@ def _ordering_of_keys(variables: tuple[Variable, ...], ordering: Ordering) -> gt
     return converted
 
 
-def eliminate(graph: LinearGraph, ordering: Ordering, watch: Watch | None = None) -> BayesNet:
+def eliminate(graph: LinearGraph, ordering: Ordering) -> BayesNet:
     """The Bayes net of a graph; variables that the ordering leaves out are kept as parents.
-
-    GTSAM's own sequential elimination carries structure without rows along, which would give the rnea
-    net parents that its recursion does not have; so its QR step is called variable by variable, and
-    what has no rows left is dropped.
-
-    Args:
-        graph: The equations.
-        ordering: Its variables, first eliminated first.
-        watch: Called with each variable and the factors that hold it, just before it is eliminated.
 
     Raises:
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
     """
     check_graph(graph)
     check_kind(ordering, Ordering, "The ordering", "an Ordering, such as fgd.choose_ordering(mechanism, graph, 'aba')")
-    holding: list[list[_Held]] = [[] for _ in graph.variables]
-    keys = {variable: index for index, variable in enumerate(graph.variables)}
-    factors = gtsam.GaussianFactorGraph()
-    for factor in graph.factors:
-        made = _gtsam_factor(factor, keys)
-        factors.push_back(made)
-        _hold(made, holding)
-    net = gtsam.GaussianBayesNet()
-    for name in ordering.variables:
-        key = keys[graph.variable(name)]
-        gathered = gtsam.GaussianFactorGraph()
-        for held in holding[key]:
-            if not held.used:
-                held.used = True
-                gathered.push_back(held.factor)
-        if watch is not None:
-            watch(graph.variables[key], gathered)
-        single = gtsam.Ordering()
-        single.push_back(key)
-        try:
-            conditional, rest = gtsam.EliminateQR(gathered, single)
-        except (RuntimeError, IndexError, ValueError) as error:
-            raise singular(graph, ordering) from error
-        net.push_back(conditional)
-        if rest.rows():
-            _hold(rest, holding)
-    return BayesNet(net, graph, factors)
-
-
-def measured(net: BayesNet, graph: LinearGraph, units: Mapping[Variable, Floats]) -> BayesNet:
-    """A Bayes net over variables in given units as one over the variables of a graph: x = unit x'."""
-    converted = gtsam.GaussianBayesNet()
-    keys = {variable: index for index, variable in enumerate(graph.variables)}
-    for conditional in net.conditionals:
-        blocks = {conditional.variable: conditional.R, **conditional.S}
-        terms: list[Any] = [(keys[x], block / units[x]) for x, block in blocks.items()]
-        converted.push_back(gtsam.GaussianConditional(terms, 1, conditional.d, _unit_noise(len(conditional.d))))
-    return BayesNet(converted, graph)
-
-
-class _Held:
-    """A factor that waits for the first of its variables to be eliminated."""
-
-    __slots__ = ("factor", "used")
-
-    def __init__(self, factor: gtsam.GaussianFactor) -> None:
-        self.factor = factor
-        self.used = False
-
-
-def _hold(factor: gtsam.GaussianFactor, holding: list[list[_Held]]) -> None:
-    held = _Held(factor)
-    for key in factor.keys():  # noqa: SIM118 - GTSAM's factors are no mappings
-        holding[key].append(held)
+    try:
+        net, _ = to_gtsam(graph).eliminatePartialSequential(gtsam_ordering(graph, ordering), gtsam.EliminateQR)
+    except (RuntimeError, IndexError, ValueError) as error:
+        raise singular(graph, ordering) from error
+    return BayesNet(net, graph, ordering)
 
 
 def check_method(method: str) -> None:
@@ -238,12 +180,14 @@ class Solved(NamedTuple):
         worst: That row.
         growth: How much back-substitution grows a right-hand side of ones, an estimate of 1 / least pivot;
             infinite where the method does not tell.
+        net: What was eliminated, in the units of solving; None where that was clique by clique.
     """
 
     values: dict[Variable, Floats]
     residual: float
     worst: int
     growth: float
+    net: BayesNet | None
 
 
 def solve_graph(
@@ -261,27 +205,30 @@ def solve_graph(
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
     """
     check_method(method)
-    mould, order = moulded(graph, units, to_gtsam), gtsam_ordering(graph, ordering)
-    growth = np.inf
+    template, order = filled_template(graph, units, to_gtsam), gtsam_ordering(graph, ordering)
+    growth, net = np.inf, None
     try:
         if method == "sequential":
-            net = mould.factors.eliminateSequential(order, gtsam.EliminateQR)
+            net = template.factors.eliminateSequential(order, gtsam.EliminateQR)
             growth = _largest(net.backSubstitute(_ones(graph.variables)).vector())
-            refined = _refined(mould, order, net.optimize(), net)
+            refined = _refined(template, order, net.optimize(), net)
         else:
-            refined = _refined(mould, order, mould.factors.eliminateMultifrontal(order, gtsam.EliminateQR).optimize())
+            refined = _refined(
+                template, order, template.factors.eliminateMultifrontal(order, gtsam.EliminateQR).optimize()
+            )
     except RuntimeError as error:
         raise singular(graph, ordering) from error
-    stacked: Floats = refined.x * mould.rows.columns  # in the order of keys, which is that of the variables
+    stacked: Floats = refined.x * template.rows.columns  # in the order of keys, which is that of the variables
     values = {variable: stacked[entries] for variable, entries in _places(graph.variables)}
     residual, worst = refined.share, refined.worst
-    if not residual <= ROUNDING:
-        residual, worst = mould.rows.backward_error(refined)
-    return Solved(values, residual, worst, growth if math.isfinite(growth) else np.inf)
+    if not residual <= GOOD_FIT:
+        residual, worst = template.rows.backward_error(refined)
+    kept = None if net is None else BayesNet(net, graph, ordering, template.units)
+    return Solved(values, residual, worst, growth if math.isfinite(growth) else np.inf, kept)
 
 
 def _refined(
-    mould: Mould, order: gtsam.Ordering, x: gtsam.VectorValues, net: gtsam.GaussianBayesNet | None = None
+    template: FactorTemplate, order: gtsam.Ordering, x: gtsam.VectorValues, net: gtsam.GaussianBayesNet | None = None
 ) -> Missed:
     """The answer after iterative refinement, and what it misses.
 
@@ -290,17 +237,18 @@ def _refined(
     equations R^T R dx = A^T (b - A x). Where they converge no more (conditions above 1e8) rows are eliminated again.
     """
     if net is not None:
-        found = improved(mould.rows, _stepped(mould.factors, net, x), lambda at, _: _stepped(mould.factors, net, at))
-        if found.share <= ROUNDING:
+        factors = template.factors
+        found = improved(template.rows, _stepped(factors, net, x), lambda at, _: _stepped(factors, net, at))
+        if found.share <= GOOD_FIT:
             return found
-    return improved(mould.rows, x, lambda at, misfit: at.add(_eliminated_again(mould, order, misfit)))
+    return improved(template.rows, x, lambda at, misfit: at.add(_eliminated_again(template, order, misfit)))
 
 
 def improved(rows: Rows, x: gtsam.VectorValues, nearer: Nearer) -> Missed:
     """The answer after steps of refinement while they help, and what it misses."""
     best = rows.missed(x.vector())
     for _ in range(MOST_REFINEMENTS):
-        if best.share <= ROUNDING or not math.isfinite(best.share):
+        if best.share <= GOOD_FIT or not math.isfinite(best.share):
             break
         try:
             x = nearer(x, best.misfit)
@@ -320,9 +268,9 @@ def _stepped(
     return x.subtract(net.backSubstitute(net.backSubstituteTranspose(factors.gradient(x))))
 
 
-def _eliminated_again(mould: Mould, order: gtsam.Ordering, misfit: Floats) -> gtsam.VectorValues:
+def _eliminated_again(template: FactorTemplate, order: gtsam.Ordering, misfit: Floats) -> gtsam.VectorValues:
     """The step that what rows miss asks for."""
-    return mould.push(misfit).eliminateSequential(order, gtsam.EliminateQR).optimize()
+    return template.push(misfit).eliminateSequential(order, gtsam.EliminateQR).optimize()
 
 
 def _largest(values: Floats) -> float:

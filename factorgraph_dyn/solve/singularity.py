@@ -28,7 +28,7 @@ from factorgraph_dyn.solve.articulated import (
 from factorgraph_dyn.solve.own_units import own_state
 from factorgraph_dyn.spatial import Floats
 
-SUSPICIOUS_GROWTH = 1e7  # answers that grow a right-hand side by more than this are looked into
+SUSPICIOUS_TREE_GROWTH = 1e7  # of a right-hand side: light tips grow it too, singular trees to 1e15
 SUSPICIOUS_INERTIA = 1e-7  # of the largest joint inertia; where one is smaller the tree is looked at closely
 ZERO_INERTIA = 1e-14  # of the terms that D is summed from
 LOOSE_SHARE = 1e-6  # joints that move less than this share of the fastest stand still
@@ -38,7 +38,7 @@ Mask = npt.NDArray[np.bool_]
 
 def check_determined(state: State, known: Known, growth: float) -> None:
     """Raise a SingularSystemError if an elimination that grows this much was singular up to rounding."""
-    if growth > SUSPICIOUS_GROWTH and not state.mechanism.is_closed_kind:
+    if growth > SUSPICIOUS_TREE_GROWTH and not state.mechanism.is_closed_kind:
         check_inertia(state, ~known.a_mask)
 
 

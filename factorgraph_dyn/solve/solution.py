@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,7 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.factors import acceleration, wrench
 from factorgraph_dyn.errors import ResidualError
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.solve.elimination import BayesNet, eliminate, measured
+from factorgraph_dyn.solve.elimination import BayesNet, eliminate
 from factorgraph_dyn.solve.rows import factor_of
 from factorgraph_dyn.solve.scaling import graph_units, scale_graph, variable_units
 from factorgraph_dyn.spatial import Floats
@@ -33,7 +33,7 @@ class Solution:
         graph: The equations.
         state: The mechanism at (q, v).
         values: Every variable of the graph.
-        eliminated: The Bayes net in units of the mechanism, where one was made; with loops it holds soft rows too.
+        eliminated: The Bayes net that was solved, where one was made; with loops it holds soft rows too.
         not_unique: Indices of the entries of internal wrenches that redundant loops leave free, by
             variable name such as ``F[tip]``; they were taken of least norm, moments over the mechanism's length.
     """
@@ -80,10 +80,15 @@ class Solution:
 
     @cached_property
     def bayes_net(self) -> BayesNet:
-        """The Bayes net of the elimination; its rows are in units of the mechanism, its variables are the graph's."""
+        """The Bayes net that was solved; its rows are in units of the mechanism, its variables are the graph's.
+
+        Where cliques were eliminated, it is that of the same graph in the same ordering, variable by variable.
+        """
+        if self.eliminated is not None:
+            return self.eliminated
         units = graph_units(self.state.mechanism)
-        net = self.eliminated or eliminate(scale_graph(self.graph, units), self.ordering)
-        return measured(net, self.graph, variable_units(self.graph, units))
+        net = eliminate(scale_graph(self.graph, units), self.ordering)
+        return replace(net, graph=self.graph, units=variable_units(self.graph, units))
 
 
 def joint_vector(state: State, kind: str, given: Floats, values: Mapping[Variable, Floats]) -> Floats:

@@ -2,7 +2,7 @@
 
 Making GTSAM's factors costs as much as most of the elimination; writing into them costs little, because GTSAM gives
 views of its own memory. Elimination copies what it needs, so the factors are free again when it returns. Each thread
-has moulds of its own.
+has templates of its own.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ import gtsam
 
 from factorgraph_dyn.equations import LinearGraph
 from factorgraph_dyn.solve.rows import Rows
-from factorgraph_dyn.solve.scaling import GraphUnits
+from factorgraph_dyn.solve.scaling import GraphUnits, variable_units
 from factorgraph_dyn.spatial import Floats
 
-MOST_MOULDS = 32  # kept in each thread, the least used thrown away first
+MOST_TEMPLATES = 32  # kept in each thread, the least used thrown away first
 
 Make = Callable[[LinearGraph], gtsam.GaussianFactorGraph]
 
 
-class Mould:
+class FactorTemplate:
     """GTSAM factors of one structure in given units, with views of their entries."""
 
     def __init__(self, graph: LinearGraph, units: GraphUnits, factors: gtsam.GaussianFactorGraph) -> None:
         self.factors = factors
+        self.units = variable_units(graph, units)
         self.rows = Rows(graph, units)
         self._kept: list[Any] = [factors.at(index) for index in range(factors.size())]  # the views live in them
         entries: list[tuple[Floats, Floats]] = []  # where the entries of each factor go, and come from
@@ -40,12 +41,12 @@ class Mould:
             self._rhs.append((b, self.rows.rhs[row : row + b.size]))
             entry, row = entry + A.size, row + b.size
         self._everything = [*entries, *self._rhs]
-        self._pour()
+        self._write()
 
     def fill(self, graph: LinearGraph) -> None:
         """Take the numbers of a graph of this structure."""
         self.rows.fill(graph)
-        self._pour()
+        self._write()
 
     def push(self, rhs: Floats) -> gtsam.GaussianFactorGraph:
         """The factors with other right-hand sides; ``rows`` keeps its own."""
@@ -55,22 +56,22 @@ class Mould:
             start += b.size
         return self.factors
 
-    def _pour(self) -> None:
+    def _write(self) -> None:
         for there, here in self._everything:
             there[...] = here
 
 
-class _Moulds(threading.local):
+class _Templates(threading.local):
     def __init__(self) -> None:
-        self.by_structure: OrderedDict[object, Mould] = OrderedDict()
+        self.by_structure: OrderedDict[object, FactorTemplate] = OrderedDict()
 
 
-_MOULDS = _Moulds()
+_TEMPLATES = _Templates()
 
 
-def moulded(graph: LinearGraph, units: GraphUnits, make: Make) -> Mould:
+def filled_template(graph: LinearGraph, units: GraphUnits, make: Make) -> FactorTemplate:
     """The graph in given units as GTSAM factors, good until this thread asks for the next; ``make`` makes new ones."""
-    # Rows count: a block of one row would be spread over a mould of several without a word. So do masks: they say
+    # Rows count: a block of one row would be spread over a template of several without a word. So do masks: they say
     # which units an unknown that is known in part has.
     structure = (
         units,
@@ -78,13 +79,13 @@ def moulded(graph: LinearGraph, units: GraphUnits, make: Make) -> Mould:
         tuple([(len(f.rhs), *[x for x, _ in f.blocks]) for f in graph.factors]),
         tuple([(x, value.mask.tobytes()) for x, value in graph.known.items() if value.mask is not None]),
     )
-    moulds = _MOULDS.by_structure
-    mould = moulds.get(structure)
-    if mould is None:
-        mould = moulds[structure] = Mould(graph, units, make(graph))
-        if len(moulds) > MOST_MOULDS:
-            moulds.popitem(last=False)
-        return mould
-    moulds.move_to_end(structure)
-    mould.fill(graph)
-    return mould
+    templates = _TEMPLATES.by_structure
+    template = templates.get(structure)
+    if template is None:
+        template = templates[structure] = FactorTemplate(graph, units, make(graph))
+        if len(templates) > MOST_TEMPLATES:
+            templates.popitem(last=False)
+        return template
+    templates.move_to_end(structure)
+    template.fill(graph)
+    return template

@@ -8,8 +8,7 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, choose_ordering, eliminate_structure
 from factorgraph_dyn.ordering.classical import aba, crba
-from factorgraph_dyn.solve.elimination import eliminate
-from tests.helpers import mixed_tree, relative_error
+from tests.helpers import held_before, mixed_tree, relative_error
 from tests.oracles.engines import pinocchio_oracle
 
 AGREEMENT = 1e-9
@@ -76,21 +75,18 @@ def test_aba_coefficient_of_a_is_the_articulated_body_d(mechanism):
     graph = fgd.dynamics_graph(state, fgd.Known(unknown, unknown, nothing, nothing))
     found = {}
 
-    def watch(variable, gathered):
-        if variable.kind == "a":
-            factor = gathered.at(0) if gathered.size() == 1 else None
-            columns = [graph.variables[key] for key in (factor or gathered).keys()]  # noqa: SIM118
-            J, _ = (factor or gathered).jacobian()
-            ends = np.cumsum([0, *(x.size for x in columns)])
-            block = {x: J[:, i:j] for x, i, j in zip(columns, ends[:-1], ends[1:], strict=True)}
-            wrenches = [b for x, b in block.items() if x.kind == "F"]
-            free_of_wrenches = orthogonal_complement(np.hstack([np.zeros((len(J), 0)), *wrenches]))
-            by_a = free_of_wrenches.T @ block[variable]
-            by_tau = free_of_wrenches.T @ block[graph.by_name[f"tau[{variable.owner}]"]]
-            found[variable.owner] = np.linalg.lstsq(-by_tau, by_a, rcond=None)[0]
-
     names = [name for name in aba(mechanism) if name in graph.by_name and not name.startswith("tau")]
-    eliminate(graph, Ordering("aba", tuple(names)), watch)
+    for variable in (graph.by_name[name] for name in names if name.startswith("a[")):
+        gathered = held_before(graph, names, str(variable))
+        columns = [graph.variables[key] for key in gathered.keyVector()]
+        J, _ = gathered.jacobian()
+        ends = np.cumsum([0, *(x.size for x in columns)])
+        block = {x: J[:, i:j] for x, i, j in zip(columns, ends[:-1], ends[1:], strict=True)}
+        wrenches = [b for x, b in block.items() if x.kind == "F"]
+        free_of_wrenches = orthogonal_complement(np.hstack([np.zeros((len(J), 0)), *wrenches]))
+        by_a = free_of_wrenches.T @ block[variable]
+        by_tau = free_of_wrenches.T @ block[graph.by_name[f"tau[{variable.owner}]"]]
+        found[variable.owner] = np.linalg.lstsq(-by_tau, by_a, rcond=None)[0]
     expected = articulated_d(mechanism, q)
     assert set(found) == set(mechanism.joint_names)
     for name, D in found.items():

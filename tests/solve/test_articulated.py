@@ -13,7 +13,7 @@ from factorgraph_dyn.equations.given import forward_known
 from factorgraph_dyn.ordering.classical import aba
 from factorgraph_dyn.solve.articulated import articulated_joints
 from factorgraph_dyn.solve.singularity import regular_bodies
-from tests.helpers import lossy, mixed_tree, relative_error
+from tests.helpers import held_before, lossy, mixed_tree, relative_error
 from tests.solve.test_dynamics import ROBOTS
 
 AGREEMENT = 1e-9
@@ -23,24 +23,17 @@ def inertias_left_by_aba(state: State) -> dict[str, np.ndarray]:
     """P of each link from the rows T (F - P A) = T z that are left just before its joint's wrench is eliminated."""
     mechanism = state.mechanism
     graph = fgd.dynamics_graph(state, forward_known(mechanism, np.zeros(mechanism.nv)))
-    found = {}
-
-    def watch(variable, gathered):
-        if variable.kind != "F":
-            return
-        child = mechanism.joint_by_name[variable.owner].child
-        for index in range(gathered.size()):
-            factor = gathered.at(index)
-            names = [str(graph.variables[key]) for key in factor.keys()]  # noqa: SIM118
-            if f"A[{child}]" in names:
-                columns = np.split(
-                    factor.jacobian()[0], np.cumsum([graph.by_name[name].size for name in names]), axis=1
-                )
-                blocks = dict(zip(names, columns, strict=False))
-                found[child] = -np.linalg.solve(blocks[str(variable)], blocks[f"A[{child}]"])
-
     names = tuple(name for name in aba(mechanism) if name in graph.by_name)
-    fgd.eliminate(graph, fgd.Ordering("aba", names), watch)
+    found = {}
+    for joint in mechanism.joints:
+        wrench, A = f"F[{joint.name}]", f"A[{joint.child}]"
+        gathered = held_before(graph, names, wrench)
+        for factor in (gathered.at(index) for index in range(gathered.size())):
+            held = [str(graph.variables[key]) for key in factor.keys()]  # noqa: SIM118
+            if A in held:
+                ends = np.cumsum([graph.by_name[name].size for name in held])[:-1]
+                blocks = dict(zip(held, np.split(factor.jacobian()[0], ends, axis=1), strict=True))
+                found[joint.child] = -np.linalg.solve(blocks[wrench], blocks[A])
     return found
 
 

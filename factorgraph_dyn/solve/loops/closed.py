@@ -12,7 +12,7 @@ Once a state; linear in the number of links and loops for orderings with bounded
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -47,7 +47,7 @@ from factorgraph_dyn.spatial import Floats
 InternalWrenches = Literal["least_norm", "error", "planar"]
 INTERNAL_WRENCHES: tuple[str, ...] = get_args(InternalWrenches)
 MOVED = 1e-6  # a probe of unit forces moves an entry by more than this where it is not unique
-SUSPICIOUS_GROWTH = 2e4  # answers that grow misfits by more than this are looked into
+SUSPICIOUS_LOOP_GROWTH = 2e4  # of misfits, below the condition 1e6 that is warned of: an estimate may be low
 WIDE_WEIGHTS = 1e2  # objectives further apart than this are minimised one torque after the other
 DENSE_LIMIT = 200  # freedoms and constraints above which conditioning is not looked into
 SEED = 0  # of the probes: the same question gets the same answer
@@ -126,7 +126,7 @@ def solve_closed(
         graph,
         state,
         values,
-        system.net,
+        replace(system.net, units=problem.units),
         not_unique,
     )
 
@@ -200,7 +200,7 @@ def _not_unique(
     has_objectives = bool(problem.objectives)
     size = state.mechanism.nv + sum(6 - loop.nv for loop in state.mechanism.loops)
     probe, growth = system.probe(rng)
-    suspicious = size <= DENSE_LIMIT and not growth < SUSPICIOUS_GROWTH
+    suspicious = size <= DENSE_LIMIT and not growth < SUSPICIOUS_LOOP_GROWTH
     for variable, value in probe.items():
         moved = np.flatnonzero(~(np.abs(value) * problem.ties.get(variable, 1.0) <= MOVED))
         if not len(moved):

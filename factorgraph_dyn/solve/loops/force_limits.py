@@ -19,7 +19,7 @@ import numpy as np
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.spatial import Floats
 
-ROUNDING = 1e-9  # share of a limit by which rounding may exceed it
+HELD = 1e-9  # share of a limit by which rounding may exceed it
 NEARLY_MOST = 0.999  # torques that exceed their limits by this share of the largest excess are named
 SLACK_WEIGHT = 1e-8  # of z beside the violation, when limits cannot hold
 
@@ -63,7 +63,7 @@ def choose_within(
 
 def violated(tau: Floats, lower: Floats, upper: Floats) -> bool:
     """Whether torques exceed their limits by more than rounding."""
-    room = ROUNDING * float(np.abs(tau).max(initial=0.0))
+    room = HELD * float(np.abs(tau).max(initial=0.0))
     return bool(((tau < lower - room) | (tau > upper + room)).any())
 
 

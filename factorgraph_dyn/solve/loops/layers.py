@@ -50,8 +50,8 @@ MAX_OBJECTIVE_STEPS = 30
 MAX_PHYSICS_STEPS = 60
 SMALLEST_PROGRESS = 0.5  # a step that leaves more than this of the misfit makes no progress
 PATIENCE = 3  # steps without progress that end the conjugate gradients
-ROUNDING = 1e-16  # misfit that ends them, relative to the right-hand sides: when no step helps any more
-NULL_ROUNDING = 1e-13  # the same for probes of the null space, which have no right-hand sides
+LEAST_MISFIT = 1e-16  # misfit that ends them, relative to the right-hand sides: when no step helps any more
+LEAST_NULL_MISFIT = 1e-13  # the same for probes of the null space, which have no right-hand sides
 FORCES = ("F", "lambda")  # kinds of variables that ties hold
 
 Values = dict[Variable, Floats]
@@ -151,7 +151,7 @@ class LayeredSystem:
         except RuntimeError as error:
             raise singular(self.graph, self.ordering) from error
         everything = self._homogeneous_graph
-        n = self._onto_physics(y, everything, everything, NULL_ROUNDING)
+        n = self._onto_physics(y, everything, everything, LEAST_NULL_MISFIT)
         felt = float(np.abs(y.subtract(n).vector()).max(initial=0.0))
         return self._values(n), felt / weight
 
@@ -216,7 +216,7 @@ class LayeredSystem:
         return {variable: found[entries] for variable, entries in self.graph.column_slices.items()}
 
     def _floor(self, physics: gtsam.GaussianFactorGraph) -> float:
-        return float(ROUNDING * physics.error(self._zero()) ** 0.5)
+        return float(LEAST_MISFIT * physics.error(self._zero()) ** 0.5)
 
     def _step(self, pull: gtsam.VectorValues) -> gtsam.VectorValues:
         """H^-1 times a vector, by the semi-normal equations R^T R dx = pull."""
