@@ -25,7 +25,7 @@ from factorgraph_dyn.equations import State
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.edit import find_place
-from factorgraph_dyn.motion.kinematics import link_poses
+from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
 from factorgraph_dyn.spatial import Floats
 
 CONTACT_KINDS = {"force": 3, "wrench": 6}
@@ -195,6 +195,14 @@ def join_inputs(parts: Sequence[Inputs]) -> Inputs:
             columns[:, start : start + part.size] += W
         start += part.size
     return Inputs(names, torques, wrenches)
+
+
+def joint_forces(state: State, inputs: Inputs) -> Floats:
+    """The joint torques that are as good as inputs, B = E + sum J_i^T W_i, shape (nv, m)."""
+    B = inputs.torques.copy()
+    for link, W in inputs.wrenches.items():
+        B += link_jacobian(state.mechanism, state.q, link).T @ W
+    return B
 
 
 def as_contact(contact: ContactLike) -> Contact:

@@ -29,6 +29,7 @@ from factorgraph_dyn.equations.inputs import (
     contact_pose,
     contact_wrenches,
     join_inputs,
+    joint_forces,
     motor_inputs,
 )
 from factorgraph_dyn.errors import InputError
@@ -37,7 +38,7 @@ from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
 from factorgraph_dyn.solve.dynamics import check_state
 from factorgraph_dyn.solve.loops.closure_rows import bias_accelerations
-from factorgraph_dyn.solve.loops.response import closed_response, joint_forces
+from factorgraph_dyn.solve.loops.response import closed_response
 from factorgraph_dyn.solve.methods import input_response
 from factorgraph_dyn.solve.own_units import own_inputs, own_state
 from factorgraph_dyn.spatial import Floats

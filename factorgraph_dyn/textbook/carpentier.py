@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from factorgraph_dyn.equations.inputs import Inputs
+from factorgraph_dyn.equations.inputs import Inputs, joint_forces
 from factorgraph_dyn.solve.articulated import ArticulatedBodies
-from factorgraph_dyn.solve.loops.response import joint_forces
 from factorgraph_dyn.spatial import Floats
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,41 +24,11 @@ from factorgraph_dyn.equations.state import JointState
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural, usual_acceleration
 from factorgraph_dyn.motion import closure
-from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE, rank_tolerance
+from factorgraph_dyn.motion.loop_groups import rank_tolerance
+from factorgraph_dyn.solve.loops.dense import Decomposed, decomposed
 from factorgraph_dyn.spatial import Floats
 
 CLOSED_ACCELERATION = 1e-8  # how far given accelerations may break a closure, relative to the largest
-
-
-class Decomposed(NamedTuple):
-    """A matrix by its singular values, those that count as zero apart.
-
-    Attributes:
-        range: Orthonormal basis of the columns' space, as columns.
-        values: Singular values other than zero, the largest first.
-        null_space: Orthonormal basis of what the matrix takes to zero, as columns.
-    """
-
-    range: Floats
-    values: Floats
-    null_space: Floats
-
-    @property
-    def rank(self) -> int:
-        """How many singular values are not zero."""
-        return len(self.values)
-
-    @property
-    def condition(self) -> float:
-        """Ratio of the largest to the least of them; 1 without any."""
-        return float(self.values[0] / self.values[-1]) if self.rank else 1.0
-
-
-def decomposed(matrix: Floats, tolerance: float = RANK_TOLERANCE) -> Decomposed:
-    """The decomposition of a matrix; values below a share of the largest are zero."""
-    left, values, right = np.linalg.svd(matrix)
-    rank = int((values > tolerance * values.max(initial=0.0)).sum())
-    return Decomposed(left[:, :rank], values[:rank], right[rank:].T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,8 @@ from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.loops import singularity
-from factorgraph_dyn.solve.loops.closure_rows import closure_rows, decomposed
+from factorgraph_dyn.solve.loops.closure_rows import closure_rows
+from factorgraph_dyn.solve.loops.dense import decomposed
 from factorgraph_dyn.solve.loops.planar import plane_normal
 from factorgraph_dyn.solve.own_units import own_state
 

@@ -15,12 +15,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from factorgraph_dyn.equations import Known, State
-from factorgraph_dyn.equations.inputs import Inputs
+from factorgraph_dyn.equations.inputs import Inputs, joint_forces
 from factorgraph_dyn.errors import (
     FactorGraphDynError,
     NearSingularWarning,
@@ -28,17 +27,15 @@ from factorgraph_dyn.errors import (
     SingularSystemError,
 )
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.solve.loops.closure_rows import Decomposed, closure_rows, decomposed
-from factorgraph_dyn.solve.loops.response import joint_forces
+from factorgraph_dyn.solve.loops.closure_rows import closure_rows
+from factorgraph_dyn.solve.loops.dense import SINGULAR, Decomposed, balanced
 from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix
 from factorgraph_dyn.solve.own_units import own_known, own_state, own_wrenches
 from factorgraph_dyn.spatial import Floats
 
-SINGULAR = 1e13  # condition numbers above it count as singular
-NEARLY_SINGULAR_SYSTEM = 1e6  # and above this they are worth a warning: ten digits are left of the answer
+NEARLY_SINGULAR_SYSTEM = 1e6  # condition numbers above it are worth a warning: ten digits are left of the answer
 TAKES_PART = 1e-6  # share of a null direction above which an entry moves
 CONTRADICTION = 1e-9  # misfit that makes a system a contradiction, relative to its right-hand side
-BALANCING_ROUNDS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +46,13 @@ class Kkt:
         system: Scaled matrix.
         rhs: Scaled right-hand side.
         entries: Kind ("a", "tau" or "lambda") and index in the joint vector of every column.
+        decomposed: The matrix by its singular values.
     """
 
     system: Floats
     rhs: Floats
     entries: tuple[tuple[str, int], ...]
-
-    @cached_property
-    def decomposed(self) -> Decomposed:
-        """The system by its singular values."""
-        return decomposed(self.system, 1.0 / SINGULAR)
+    decomposed: Decomposed
 
     def undetermined(self) -> dict[str, set[int]]:
         """Indices of a and tau that null directions of the system move."""
@@ -93,8 +87,8 @@ def kkt(state: State, known: Known, external: Mapping[str, Floats] | None = None
         *(("tau", int(i)) for i in sought),
         *(("lambda", i) for i in range(len(J))),
     )
-    scaled, row_scale = _balanced(system)
-    return Kkt(scaled, row_scale * rhs, entries)
+    scaled = balanced(system)
+    return Kkt(scaled.matrix, scaled.rows * rhs, entries, scaled.decomposed)
 
 
 def check(state: State, known: Known, external: Mapping[str, Floats] | None, *, torques_chosen: bool = False) -> None:
@@ -171,20 +165,6 @@ def contradiction(
         "torques with actuated=[...], give fewer accelerations, or leave the singular configuration.",
         joints=tuple(_names(mechanism, set(rows))),
     )
-
-
-def _balanced(system: Floats) -> tuple[Floats, Floats]:
-    """The system with rows and columns scaled to length one, more or less, and the rows' scale."""
-    scaled = system.copy()
-    row_scale = np.ones(len(system))
-    for _ in range(BALANCING_ROUNDS):
-        rows = np.sqrt(np.linalg.norm(scaled, axis=1))
-        rows = 1.0 / np.where(rows > 0, rows, 1.0)
-        scaled *= rows[:, None]
-        row_scale *= rows
-        columns = np.sqrt(np.linalg.norm(scaled, axis=0))
-        scaled /= np.where(columns > 0, columns, 1.0)
-    return scaled, row_scale
 
 
 def _names(mechanism: Mechanism, indices: set[int]) -> list[str]:
