@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -26,10 +26,10 @@ import numpy as np
 from factorgraph_dyn.checks import check_kind
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable, check_graph
 from factorgraph_dyn.errors import OrderingError, SingularSystemError
-from factorgraph_dyn.ordering import Ordering, eliminate_structure
+from factorgraph_dyn.ordering import Ordering, Structure, eliminate_structure
 from factorgraph_dyn.solve.rows import Missed, Rows
 from factorgraph_dyn.solve.scaling import NO_UNITS, GraphUnits
-from factorgraph_dyn.solve.template import FactorTemplate, filled_template
+from factorgraph_dyn.solve.template import FactorTemplate, filled_template, skeleton
 from factorgraph_dyn.spatial import Floats
 
 METHODS = ("sequential", "multifrontal")
@@ -86,7 +86,7 @@ class BayesNet:
     @cached_property
     def conditionals(self) -> tuple[Conditional, ...]:
         """The conditionals as arrays, first eliminated first."""
-        structure = eliminate_structure(self.graph, map(self.graph.variable, self.ordering))
+        structure = _structure(_Skeleton(skeleton(self.graph), self.graph), self.ordering)
         made = {self.net.at(i).keys()[0]: self.net.at(i) for i in range(len(self))}
         keys = {variable: key for key, variable in enumerate(self.graph.variables)}
         pairs = zip(structure.variables, structure.parents, strict=True)
@@ -118,12 +118,27 @@ class BayesNet:
 
     def _conditional(self, made: gtsam.GaussianConditional, parents: frozenset[Variable]) -> Conditional:
         variable, *held = (self.graph.variables[key] for key in made.keys())  # noqa: SIM118
-        ends = np.cumsum([parent.size for parent in held])[:-1]
-        S = zip(held, np.split(made.S(), ends, axis=1), strict=True) if held else ()
-        R, blocks = made.R(), {parent: block for parent, block in S if parent in parents}
+        R, S, blocks, start = made.R(), made.S(), {}, 0
+        for parent in held:
+            if parent in parents:
+                blocks[parent] = S[:, start : start + parent.size]
+            start += parent.size
         if self.units is not None:
             R, blocks = R / self.units[variable], {x: block / self.units[x] for x, block in blocks.items()}
         return Conditional(variable, tuple(blocks), R, blocks, made.d())
+
+
+@dataclass(frozen=True)
+class _Skeleton:
+    """A graph that is equal to all others of its structure."""
+
+    key: object
+    graph: LinearGraph = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _structure(of: _Skeleton, ordering: Ordering) -> Structure:
+    return eliminate_structure(of.graph, map(of.graph.variable, ordering))
 
 
 def to_gtsam(graph: LinearGraph) -> gtsam.GaussianFactorGraph:

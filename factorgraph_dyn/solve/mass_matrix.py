@@ -17,12 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, LinearGraph, State, Variable, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations.factors import torque
+from factorgraph_dyn.equations.given import inverse_known
 from factorgraph_dyn.equations.inputs import motor_inputs
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import crba, rnea
-from factorgraph_dyn.solve.elimination import BayesNet, eliminate, gtsam_ordering, to_gtsam
+from factorgraph_dyn.solve.elimination import BayesNet, eliminate, gtsam_ordering, solve_graph, to_gtsam
 from factorgraph_dyn.solve.methods import input_response
 from factorgraph_dyn.solve.scaling import graph_units, scale_graph
 from factorgraph_dyn.solve.singularity import regular_bodies
@@ -75,7 +77,11 @@ def bias(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Floats:
     M a + h = tau.
     """
     state = evaluate_state(check_mechanism(mechanism).tree, mechanism.check_q(q), mechanism.check_v(v))
-    return _joint_rows(state, "tau", _newton_euler(state).respond({}, offset=True))[:, 0] * _units(state, "tau")
+    tree = state.mechanism
+    graph = dynamics_graph(state, inverse_known(tree, np.zeros(tree.nv), tree.joint_names))
+    ordering = Ordering("rnea", tuple(name for name in rnea(tree) if name in graph.by_name))
+    values = solve_graph(graph, ordering, units=graph_units(tree)).values
+    return np.concatenate([np.zeros(0), *(values[torque(joint.name, joint.nv)] for joint in tree.movable_joints)])
 
 
 def mass_matrix_at(state: State) -> Floats:

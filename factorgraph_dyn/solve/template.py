@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import gtsam
@@ -69,16 +69,17 @@ class _Templates(threading.local):
 _TEMPLATES = _Templates()
 
 
+def skeleton(graph: LinearGraph) -> Hashable:
+    """What graphs of one structure have in common: variables, and the rows and variables of each factor."""
+    # Rows count: a block of one row would be spread over a template of several without a word.
+    return graph.variables, tuple([(len(f.rhs), *[x for x, _ in f.blocks]) for f in graph.factors])
+
+
 def filled_template(graph: LinearGraph, units: GraphUnits, make: Make) -> FactorTemplate:
     """The graph in given units as GTSAM factors, good until this thread asks for the next; ``make`` makes new ones."""
-    # Rows count: a block of one row would be spread over a template of several without a word. So do masks: they say
-    # which units an unknown that is known in part has.
-    structure = (
-        units,
-        graph.variables,
-        tuple([(len(f.rhs), *[x for x, _ in f.blocks]) for f in graph.factors]),
-        tuple([(x, value.mask.tobytes()) for x, value in graph.known.items() if value.mask is not None]),
-    )
+    # Masks count: they say which units an unknown that is known in part has.
+    masks = tuple([(x, value.mask.tobytes()) for x, value in graph.known.items() if value.mask is not None])
+    structure = (units, skeleton(graph), masks)
     templates = _TEMPLATES.by_structure
     template = templates.get(structure)
     if template is None:
