@@ -62,13 +62,13 @@ class BayesNet:
         net: GTSAM's own Bayes net, over variables in ``units``; key i is ``graph.variables[i]``.
         graph: The graph that was eliminated.
         ordering: The variables that were.
-        units: Units of the net's variables, in which conditionals are not; those of the graph where there are none.
+        units: Units of the net's variables; ``conditionals`` speak of the graph's.
     """
 
     net: gtsam.GaussianBayesNet
     graph: LinearGraph
     ordering: Ordering
-    units: Mapping[Variable, Floats] | None = None
+    units: Mapping[Variable, Floats]
 
     def __len__(self) -> int:
         return int(self.net.size())
@@ -121,11 +121,9 @@ class BayesNet:
         R, S, blocks, start = made.R(), made.S(), {}, 0
         for parent in held:
             if parent in parents:
-                blocks[parent] = S[:, start : start + parent.size]
+                blocks[parent] = S[:, start : start + parent.size] / self.units[parent]
             start += parent.size
-        if self.units is not None:
-            R, blocks = R / self.units[variable], {x: block / self.units[x] for x, block in blocks.items()}
-        return Conditional(variable, tuple(blocks), R, blocks, made.d())
+        return Conditional(variable, tuple(blocks), R / self.units[variable], blocks, made.d())
 
 
 @dataclass(frozen=True)
@@ -165,19 +163,25 @@ def _ordering_of_keys(variables: tuple[Variable, ...], ordering: Ordering) -> gt
     return converted
 
 
-def eliminate(graph: LinearGraph, ordering: Ordering) -> BayesNet:
+def eliminate(graph: LinearGraph, ordering: Ordering, units: GraphUnits = NO_UNITS) -> BayesNet:
     """The Bayes net of a graph; variables that the ordering leaves out are kept as parents.
+
+    Args:
+        graph: The equations.
+        ordering: Its variables, first eliminated first.
+        units: Units in which rows and variables are eliminated, powers of two; the net's variables are the graph's.
 
     Raises:
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
     """
     check_graph(graph)
     check_kind(ordering, Ordering, "The ordering", "an Ordering, such as fgd.choose_ordering(mechanism, graph, 'aba')")
+    template, order = filled_template(graph, units, to_gtsam), gtsam_ordering(graph, ordering)
     try:
-        net, _ = to_gtsam(graph).eliminatePartialSequential(gtsam_ordering(graph, ordering), gtsam.EliminateQR)
+        net, _ = template.factors.eliminatePartialSequential(order, gtsam.EliminateQR)
     except (RuntimeError, IndexError, ValueError) as error:
         raise singular(graph, ordering) from error
-    return BayesNet(net, graph, ordering)
+    return BayesNet(net, graph, ordering, template.units)
 
 
 def check_method(method: str) -> None:

@@ -10,24 +10,23 @@ All of them speak of the tree: loops and couplings constrain a, they do not chan
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import gtsam
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.equations import Known, LinearGraph, State, Variable, dynamics_graph, evaluate_state
-from factorgraph_dyn.equations.factors import torque
+from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations.factors import joint_acceleration, torque
 from factorgraph_dyn.equations.given import inverse_known
 from factorgraph_dyn.equations.inputs import motor_inputs
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import crba, rnea
-from factorgraph_dyn.solve.elimination import BayesNet, eliminate, gtsam_ordering, solve_graph, to_gtsam
+from factorgraph_dyn.solve.elimination import eliminate, gtsam_ordering, solve_graph, to_gtsam
 from factorgraph_dyn.solve.methods import input_response
-from factorgraph_dyn.solve.scaling import graph_units, scale_graph
+from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.solve.singularity import regular_bodies
+from factorgraph_dyn.solve.template import filled_template
 from factorgraph_dyn.spatial import Floats
 
 
@@ -86,15 +85,13 @@ def bias(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Floats:
 
 def mass_matrix_at(state: State) -> Floats:
     """The mass matrix of a tree at a state, shape (nv, nv)."""
-    M = _joint_rows(state, "tau", _newton_euler(state).respond(_unit_columns(state, "a")))
-    return _measured(state, M)
-
-
-def _newton_euler(state: State) -> BayesNet:
-    """The Bayes net, in units of the mechanism, with neither a nor tau known and a kept as parents."""
-    graph = _nothing_known(state)
-    names = tuple(name for name in rnea(state.mechanism) if name in graph.by_name and graph.by_name[name].kind != "a")
-    return eliminate(graph, Ordering("rnea", names))
+    mechanism, graph = state.mechanism, _nothing_known(state)
+    names = tuple(name for name in rnea(mechanism) if name in graph.by_name and graph.by_name[name].kind != "a")
+    net, identity = eliminate(graph, Ordering("rnea", names), graph_units(mechanism)), np.eye(mechanism.nv)
+    unit = {joint_acceleration(j.name, j.nv): identity[mechanism.v_slices[j.name]] for j in mechanism.movable_joints}
+    answer = net.respond(unit)
+    M = np.vstack([identity[:0], *(answer[torque(joint.name, joint.nv)] for joint in mechanism.movable_joints)])
+    return 0.5 * (M + M.T)
 
 
 def _left_by_crba(state: State) -> Floats:
@@ -102,52 +99,25 @@ def _left_by_crba(state: State) -> Floats:
     mechanism = state.mechanism
     graph = _nothing_known(state)
     names = (name for name in crba(mechanism) if name in graph.by_name)
-    gone = tuple(name for name in names if graph.by_name[name].kind in ("F", "A"))
-    _, left = to_gtsam(graph).eliminatePartialSequential(
-        gtsam_ordering(graph, Ordering("crba", gone)), gtsam.EliminateQR
-    )
+    gone = Ordering("crba", tuple(name for name in names if graph.by_name[name].kind in ("F", "A")))
+    factors = filled_template(graph, graph_units(mechanism), to_gtsam).factors
+    _, left = factors.eliminatePartialSequential(gtsam_ordering(graph, gone), gtsam.EliminateQR)
     kept = tuple(f"{kind}[{name}]" for kind in ("a", "tau") for name in mechanism.joint_names)
     T, _ = left.jacobian(gtsam_ordering(graph, Ordering("kept", kept)))
-    M = -np.linalg.solve(T[:, mechanism.nv :], T[:, : mechanism.nv])
-    return _measured(state, np.asarray(M, dtype=np.float64))
-
-
-def _measured(state: State, M: Floats) -> Floats:
-    """A mass matrix in the units of the caller, and symmetric."""
-    M = M * _units(state, "tau")[:, None] / _units(state, "a")
-    return 0.5 * (M + M.T)
-
-
-def _units(state: State, kind: str) -> Floats:
-    """The units of a or tau in which the graph is eliminated, shape (nv,)."""
-    units = graph_units(state.mechanism).variables
-    return np.concatenate([np.zeros(0), *(units[kind, joint.name] for joint in state.mechanism.movable_joints)])
+    units = graph_units(mechanism).variables
+    a, tau = (
+        np.concatenate([np.zeros(0), *(units[kind, joint.name] for joint in mechanism.movable_joints)])
+        for kind in ("a", "tau")
+    )
+    M = -np.linalg.solve(T[:, mechanism.nv :], T[:, : mechanism.nv]) * tau[:, None] / a
+    return np.asarray(0.5 * (M + M.T), dtype=np.float64)
 
 
 def _nothing_known(state: State) -> LinearGraph:
-    """The dynamics in units of the mechanism."""
-    nothing = np.zeros(state.mechanism.nv, dtype=bool)
-    unknown = np.full(state.mechanism.nv, np.nan)
-    graph = dynamics_graph(state, Known(unknown, unknown, nothing, nothing))
-    return scale_graph(graph, graph_units(state.mechanism))
+    """The dynamics with neither accelerations nor torques given."""
+    nothing, unknown = np.zeros(state.mechanism.nv, dtype=bool), np.full(state.mechanism.nv, np.nan)
+    return dynamics_graph(state, Known(unknown, unknown, nothing, nothing))
 
 
 def _at_rest(mechanism: Mechanism, q: npt.ArrayLike) -> State:
     return evaluate_state(check_mechanism(mechanism).tree, mechanism.check_q(q), np.zeros(mechanism.nv))
-
-
-def _unit_columns(state: State, kind: str) -> dict[Variable, Floats]:
-    """For each joint its rows of the identity, as columns for ``BayesNet.respond``."""
-    mechanism = state.mechanism
-    identity = np.eye(mechanism.nv)
-    return {
-        Variable(kind, joint.name, joint.nv): identity[mechanism.v_slices[joint.name]]
-        for joint in mechanism.movable_joints
-    }
-
-
-def _joint_rows(state: State, kind: str, values: Mapping[Variable, Floats]) -> Floats:
-    """The rows of a or tau from the responses of all variables, shape (nv, columns)."""
-    mechanism = state.mechanism
-    rows = [values[Variable(kind, joint.name, joint.nv)] for joint in mechanism.movable_joints]
-    return np.vstack(rows) if rows else np.zeros((0, 0))

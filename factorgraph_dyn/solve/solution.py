@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +15,7 @@ from factorgraph_dyn.errors import ResidualError
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.solve.elimination import BayesNet, eliminate
 from factorgraph_dyn.solve.rows import factor_of
-from factorgraph_dyn.solve.scaling import graph_units, scale_graph, variable_units
+from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.spatial import Floats
 
 RESIDUAL_TOLERANCE = 1e-9  # of the terms of an equation
@@ -84,11 +84,7 @@ class Solution:
 
         Where cliques were eliminated, it is that of the same graph in the same ordering, variable by variable.
         """
-        if self.eliminated is not None:
-            return self.eliminated
-        units = graph_units(self.state.mechanism)
-        net = eliminate(scale_graph(self.graph, units), self.ordering)
-        return replace(net, graph=self.graph, units=variable_units(self.graph, units))
+        return self.eliminated or eliminate(self.graph, self.ordering, graph_units(self.state.mechanism))
 
 
 def joint_vector(state: State, kind: str, given: Floats, values: Mapping[Variable, Floats]) -> Floats:
