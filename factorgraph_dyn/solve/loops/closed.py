@@ -23,7 +23,7 @@ from factorgraph_dyn.errors import ResidualError, SingularSystemError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
 from factorgraph_dyn.solve.loops import force_limits, singularity
-from factorgraph_dyn.solve.loops.layers import FORCES, LayeredSystem, Values, weighted, with_ties
+from factorgraph_dyn.solve.loops.layers import FORCES, LayeredSystem, Values, homogeneous, weighted, with_ties
 from factorgraph_dyn.solve.loops.planar import planar_factors
 from factorgraph_dyn.solve.objectives import MinimumTorque, Objective
 from factorgraph_dyn.solve.rows import QUIET_LOOPS, Rows
@@ -301,7 +301,7 @@ def _ways_to_choose(
     e = _misfits(problem.objectives, values)
     E = np.zeros((len(e), len(responses)))
     for i, response in enumerate(responses):
-        E[:, i] = _misfits(problem.objectives, response, homogeneous=True)
+        E[:, i] = _misfits(homogeneous(problem.objectives), response)
     return _Ways(N, responses, e, E)
 
 
@@ -323,7 +323,7 @@ def _responses(
 ) -> list[Values]:
     """How all variables follow when torques move along each column of N and nothing else is given."""
     physics = problem.physics
-    homogeneous = [Factor(f.kind, f.owner, f.blocks, np.zeros(f.rows)) for f in physics.factors]
+    unforced = homogeneous(physics.factors)
 
     def fixing(column: Floats) -> LinearGraph:
         rows, start = [], 0
@@ -331,19 +331,19 @@ def _responses(
             target = column[start : start + variable.size]
             rows.append(Factor("torque", variable.owner, ((variable, np.eye(variable.size)),), target))
             start += variable.size
-        return LinearGraph(physics.variables, (*homogeneous, *rows), physics.known)
+        return LinearGraph(physics.variables, (*unforced, *rows), physics.known)
 
     graph = fixing(np.zeros(len(N)))
-    silent = [Factor(f.kind, f.owner, f.blocks, np.zeros(f.rows)) for f in problem.objectives]
+    silent = homogeneous(problem.objectives)
     stacked = with_ties(graph, silent, problem.ties)
     system = LayeredSystem(graph, stacked, silent, choose_ordering(mechanism, stacked, ordering))
     return [system.solve_shifted(fixing(column)) for column in N.T]
 
 
-def _misfits(objectives: Sequence[Factor], values: Values, *, homogeneous: bool = False) -> Floats:
+def _misfits(objectives: Sequence[Factor], values: Values) -> Floats:
     parts = [np.zeros(0)]
     for factor in objectives:
-        misfit = 0.0 * factor.rhs if homogeneous else factor.rhs.copy()
+        misfit = factor.rhs.copy()
         for variable, block in factor.blocks:
             misfit = misfit - block @ values[variable]
         parts.append(misfit)

@@ -129,7 +129,7 @@ class LayeredSystem:
     def solve_shifted(self, physics: LinearGraph) -> Values:
         """Every variable for other right-hand sides of the same physics and no objectives' targets."""
         shifted = to_gtsam(physics)
-        silent = to_gtsam(_homogeneous(self._objective_rows))
+        silent = to_gtsam(self._silent(self._objective_rows.factors))
         x = self._zero()
         if self._has_objectives:
             x = self._towards_objectives(x, shifted, silent)
@@ -236,7 +236,7 @@ class LayeredSystem:
     def _homogeneous_graph(self) -> gtsam.GaussianFactorGraph:
         """Physics and objectives without right-hand sides."""
         rows = (*self.graph.factors, *self._objective_rows.factors)
-        return to_gtsam(_homogeneous(LinearGraph(self.graph.variables, rows)))
+        return to_gtsam(self._silent(rows))
 
     @cached_property
     def _ties(self) -> gtsam.GaussianFactorGraph:
@@ -249,7 +249,10 @@ class LayeredSystem:
         """Physics without right-hand sides."""
         if not self._has_objectives:
             return self._homogeneous_graph
-        return to_gtsam(_homogeneous(self.graph))
+        return to_gtsam(self._silent(self.graph.factors))
+
+    def _silent(self, rows: Iterable[Factor]) -> LinearGraph:
+        return LinearGraph(self.graph.variables, homogeneous(rows))
 
     def _zero(self) -> gtsam.VectorValues:
         zero = gtsam.VectorValues()
@@ -261,6 +264,6 @@ class LayeredSystem:
         return {variable: x.at(key) for key, variable in enumerate(self.graph.variables)}
 
 
-def _homogeneous(graph: LinearGraph) -> LinearGraph:
-    factors = tuple(Factor(f.kind, f.owner, f.blocks, np.zeros(f.rows)) for f in graph.factors)
-    return LinearGraph(graph.variables, factors)
+def homogeneous(factors: Iterable[Factor]) -> tuple[Factor, ...]:
+    """The same equations with right-hand sides of zero."""
+    return tuple(Factor(f.kind, f.owner, f.blocks, np.zeros(f.rows)) for f in factors)
