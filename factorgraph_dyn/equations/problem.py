@@ -64,6 +64,11 @@ class Problem:
     tree_only: bool
     classical: str
 
+    @property
+    def key(self) -> str:
+        """Text that differs wherever two problems of a mechanism do."""
+        return repr((self.name, self.outputs, self.pushed, self.known_a.tolist(), self.known_tau.tolist()))
+
 
 def make_problem(
     mechanism: Mechanism,

@@ -17,7 +17,6 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache as memoize
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,7 @@ def compile(
         raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to compile.")
     wanted = _wanted_ordering(mechanism, asked, ordering)
     host = machine.host()
-    name = cache.key(_versions(), repr(host).encode(), _described(mechanism), describe(asked), describe(wanted))
+    name = cache.key(_versions(), repr(host), mechanism.fingerprint, asked.key, repr(wanted))
     entry = cache.read(name)
     code = None if entry is None else _load_or_none(entry.code, host)
     if entry is None or code is None:
@@ -214,27 +213,8 @@ def _load_or_none(code: bytes, host: machine.Machine) -> machine.LoadedCode | No
         return None
 
 
-def describe(value: Any) -> bytes:
-    """Bytes that differ where the contents of two descriptions differ."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes()
-    if isinstance(value, tuple | list):
-        parts = [describe(item) for item in value]
-        return b"(" + b",".join(b"%d:%b" % (len(part), part) for part in parts) + b")"
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        contents = [getattr(value, field.name) for field in dataclasses.fields(value)]
-        return type(value).__name__.encode() + describe(contents)
-    return repr(value).encode()
-
-
-@lru_cache(maxsize=64)
-def _described(mechanism: Mechanism) -> bytes:
-    """A mechanism's description; of hundreds of links it takes longer than loading their kernel."""
-    return describe(mechanism)
-
-
 @memoize
-def _versions() -> bytes:
+def _versions() -> str:
     """Everything but the request that the code depends on: sources, interpreter, NumPy, LLVM."""
     digest = hashlib.sha256()
     package = Path(__file__).parents[2]
@@ -243,4 +223,4 @@ def _versions() -> bytes:
             digest.update(file.read_bytes())
     digest.update((package / "spatial.py").read_bytes())
     versions = (sys.version_info[:2], np.__version__, llvmlite.__version__)
-    return digest.digest() + repr(versions).encode()
+    return f"{digest.hexdigest()} {versions}"
