@@ -6,8 +6,7 @@ from __future__ import annotations
 import sys
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.equations.problem import make_problem
-from factorgraph_dyn.equations.problem_graph import problem_graph
+from factorgraph_dyn.equations.problem import make_problem, problem_graph
 from factorgraph_dyn.ordering import choose_ordering
 from factorgraph_dyn.ordering.block_cost import block_cost
 from factorgraph_dyn.show.tables import print_rows

@@ -22,8 +22,7 @@ from factorgraph_dyn.compiler.program import Program
 from factorgraph_dyn.compiler.tape import tape as t
 from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.compiler.trace import trace
-from factorgraph_dyn.equations.problem import Problem, make_problem
-from factorgraph_dyn.equations.problem_graph import problem_graph
+from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
 from factorgraph_dyn.ordering.block_cost import BlockCost, block_cost

@@ -6,33 +6,31 @@ compiler's cache; the largest, which would take LLVM minutes, are counted but no
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from factorgraph_dyn.compare.accuracy import AccuracyCheck
 from factorgraph_dyn.compare.cost import smallest_pivot
-from factorgraph_dyn.compiler import compile as compile_kernel
+from factorgraph_dyn.compare.timing import best_of
+from factorgraph_dyn.compiler.kernel.compile import compile_problem
 from factorgraph_dyn.compiler.trace import trace
-from factorgraph_dyn.equations import Known
-from factorgraph_dyn.equations.problem import make_problem
+from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import FactorGraphDynError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import OrderingLike
 
 STATES = 1024
 MEASURING_TIME = 0.05  # s for each kernel
+MOST_REPEATS = 100_000
 LARGEST_COMPILED = 4_500  # operations
 
 
 class KernelMeasurement:
     """Measures kernels of one problem at one batch of states."""
 
-    def __init__(self, mechanism: Mechanism, problem: str, known: Known) -> None:
-        self.mechanism, self.name = mechanism, problem
-        self._given_mask = known.a_mask if problem == "hybrid" else ()
-        self._problem = make_problem(mechanism, problem, self._given_mask)
+    def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
+        self.mechanism, self._problem = mechanism, problem
         self._check: AccuracyCheck | None = None
 
     def add_to(self, row: dict[str, Any], ordering: OrderingLike) -> None:
@@ -56,12 +54,6 @@ class KernelMeasurement:
 
     def _time(self, ordering: OrderingLike, check: AccuracyCheck) -> float:
         """The best time of a state, s."""
-        kernel = compile_kernel(self.mechanism, self.name, ordering=ordering, known_accelerations=self._given_mask)
+        kernel = compile_problem(self.mechanism, self._problem, ordering)
         arguments = [np.ascontiguousarray(argument) for argument in check.arguments]
-        kernel(*arguments)
-        best, start = np.inf, perf_counter()
-        while perf_counter() - start < MEASURING_TIME:
-            begin = perf_counter()
-            kernel(*arguments)
-            best = min(best, perf_counter() - begin)
-        return float(best / len(arguments[0]))
+        return best_of(lambda: kernel(*arguments), MOST_REPEATS, MEASURING_TIME) / len(arguments[0])

@@ -13,13 +13,13 @@ from typing import Any
 import gtsam
 import numpy as np
 
-from factorgraph_dyn.checks import as_names, check_choice, check_count, random_generator, shown
+from factorgraph_dyn.checks import check_count, random_generator, shown
 from factorgraph_dyn.compare.kernel_measurement import KernelMeasurement
 from factorgraph_dyn.compare.timing import best_of
 from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
-from factorgraph_dyn.equations.given import forward_known, hybrid_known, inverse_known
-from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
-from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.equations.problem import Problem, solved_problem
+from factorgraph_dyn.errors import FactorGraphDynError, OrderingError
+from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import (
     OFFER,
     ORDERING_NAMES,
@@ -36,7 +36,6 @@ from factorgraph_dyn.solve.loops.layers import FORCES
 from factorgraph_dyn.solve.scaling import column_units, force_measures, graph_units, scale_graph
 from factorgraph_dyn.spatial import Floats
 
-PROBLEMS = ("forward", "inverse", "hybrid")
 REPEATS = 20
 SINGULAR = 1e-13  # singular values below this share of the largest are redundant loops
 MEASURING_TIME = 0.2  # s for each ordering, so that large mechanisms stay quick to compare
@@ -72,13 +71,14 @@ def compare_orderings(
         apply says why in ``note``.
     """
     check_count(repeats, "repeats")
-    state, known = sample_problem(mechanism, problem, seed, known_accelerations)
+    asked = solved_problem(mechanism, problem, known_accelerations)
+    state, known = sample_known(mechanism, asked, seed)
     graph = dynamics_graph(state, known)
     exact = _dense_solution(mechanism, graph)
     chosen = _chosen(orderings)
     rows = [_row(state, known, graph, ordering, exact, repeats) for ordering in chosen]
     if kernels:
-        measure = KernelMeasurement(mechanism, problem, known)
+        measure = KernelMeasurement(mechanism, asked)
         for row, ordering in zip(rows, chosen, strict=True):
             if "error" in row:
                 measure.add_to(row, ordering)
@@ -98,33 +98,19 @@ def _chosen(orderings: OrderingLike | Sequence[OrderingLike] | None) -> tuple[Or
     return chosen
 
 
-def sample_problem(
-    mechanism: Mechanism, problem: str, seed: int, given: Iterable[str] | None = None
-) -> tuple[State, Known]:
+def sample_known(mechanism: Mechanism, problem: Problem, seed: int = 0) -> tuple[State, Known]:
     """A random state of the mechanism, and random values for what the problem gives."""
-    check_choice(problem, PROBLEMS, "The problem")
-    if given is not None and problem != "hybrid":
-        raise InputError(f"known_accelerations is for the hybrid problem; this one is {problem!r}.")
     rng = random_generator(seed, "seed")
-    q, v = check_mechanism(mechanism).random_state(rng)
+    q, v = mechanism.random_state(rng)
     state = check_state(mechanism, q, v)
     tau = rng.normal(size=mechanism.nv)
-    if problem == "forward":
-        return state, forward_known(mechanism, tau)
+    if "a" not in problem.arguments:
+        return state, problem.known(tau=tau)
     if mechanism.is_closed_kind:  # accelerations must be ones that the closure allows
-        a = solve_dynamics(state, forward_known(mechanism, tau), ordering="colamd").a
+        a = solve_dynamics(state, Known.forward(tau), ordering="colamd").a
     else:
         a = rng.normal(size=mechanism.nv)
-    if problem == "inverse":
-        return state, inverse_known(mechanism, a, None)
-    prescribed = np.arange(mechanism.nv) % 2 == 0
-    if mechanism.is_closed_kind:  # as many as there are freedoms
-        prescribed = mechanism.torque_entries()
-    if given is not None:
-        prescribed = np.zeros(mechanism.nv, dtype=bool)
-        for name in as_names(given, "known_accelerations"):
-            prescribed[mechanism.v_slice(name)] = True
-    return state, hybrid_known(mechanism, np.where(prescribed, a, np.nan), np.where(prescribed, np.nan, tau))
+    return state, problem.known(a, tau if "tau" in problem.arguments else None)
 
 
 def _row(

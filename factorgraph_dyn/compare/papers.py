@@ -18,8 +18,9 @@ from typing import Any
 import gtsam
 import numpy as np
 
-from factorgraph_dyn.compare.orderings import sample_problem
+from factorgraph_dyn.compare.orderings import sample_known
 from factorgraph_dyn.equations import dynamics_graph
+from factorgraph_dyn.equations.problem import solved_problem
 from factorgraph_dyn.model import Mechanism, robots
 from factorgraph_dyn.ordering import choose_ordering
 from factorgraph_dyn.solve.dynamics import check_state
@@ -75,21 +76,21 @@ def ordering_tables(rounds: int = ROUNDS) -> list[Row]:
     """One row for each ordering of the PUMA 560 that Xie & Dellaert timed, inverse and forward dynamics."""
     puma, rows = robots.puma560(), []
     for problem, published in PUBLISHED_US.items():
-        state, known = sample_problem(puma, problem, 0)
+        asked = solved_problem(puma, problem)
+        state, known = sample_known(puma, asked)
         graph = dynamics_graph(state, known)
         converted = to_gtsam(graph)
         orders = {name: gtsam_ordering(graph, choose_ordering(puma, graph, name)) for name in published}
         calls = {name: _elimination(converted, order) for name, order in orders.items()}
         times = best_times(calls, 20 * rounds)
-        classical = "rnea" if problem == "inverse" else "aba"
         rows += [
             {
                 "problem": problem,
                 "ordering": name,
                 "ours (us)": 1e6 * times[name],
                 "published (us)": published[name],
-                f"ours / {classical}": times[name] / times[classical],
-                f"published / {classical}": published[name] / published[classical],
+                f"ours / {asked.classical}": times[name] / times[asked.classical],
+                f"published / {asked.classical}": published[name] / published[asked.classical],
             }
             for name in published
         ]

@@ -15,7 +15,7 @@ import dataclasses
 import hashlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache as memoize
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from typing import Any
 import llvmlite
 import numpy as np
 
-from factorgraph_dyn.checks import as_names
 from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.backends.llvm.driver import Operand
 from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_module
@@ -33,8 +32,8 @@ from factorgraph_dyn.compiler.program import Operations
 from factorgraph_dyn.compiler.proof.proof import Proof, Trial
 from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.compiler.trace import Traced, trace
-from factorgraph_dyn.equations.problem import Mask, Problem, make_problem
-from factorgraph_dyn.equations.problem_graph import problem_graph
+from factorgraph_dyn.equations.given import Mask
+from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
@@ -74,26 +73,23 @@ def compile(
         CompileError: An ordering without safe pivots, an output that is not determined, or a kernel that does not
             satisfy the mechanism's equations.
     """
-    actuated = None if actuated is None else as_names(actuated, "actuated")
     asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs, external_wrenches)
+    return compile_problem(mechanism, asked, ordering)
+
+
+def compile_problem(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None = None) -> Kernel:
+    """The kernel of a problem in an ordering, by default the classical one; raises as `compile` does."""
     if not mechanism.nv:
         raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to compile.")
-    wanted = _wanted_ordering(mechanism, asked, ordering)
+    wanted = _wanted_ordering(mechanism, problem, ordering)
     host = machine.host()
-    name = cache.key(_versions(), repr(host), mechanism.fingerprint, asked.key, repr(wanted))
+    name = cache.key(_versions(), repr(host), mechanism.fingerprint, problem.key, repr(wanted))
     entry = cache.read(name)
     code = None if entry is None else _load_or_none(entry.code, host)
     if entry is None or code is None:
-        entry, code = _proved(mechanism, asked, wanted, host)
+        entry, code = _proved(mechanism, problem, wanted, host)
         cache.write(name, entry)
-    words = {
-        "ordering": wanted,
-        "known_accelerations": asked.known_a if problem == "hybrid" else (),
-        "actuated": actuated,
-        "outputs": outputs,
-        "external_wrenches": external_wrenches,
-    }
-    return _kernel(mechanism, asked, wanted, entry.facts, code, (_again, (mechanism, problem, words)))
+    return _kernel(mechanism, problem, wanted, entry.facts, code)
 
 
 def _kernel(
@@ -102,7 +98,6 @@ def _kernel(
     ordering: OrderingLike,
     facts: dict[str, Any],
     code: machine.LoadedCode,
-    remake: tuple[Callable[..., Kernel], tuple[Any, ...]],
 ) -> Kernel:
     route = Route(*facts["route"])
     plan = KernelPlan(
@@ -115,7 +110,7 @@ def _kernel(
         facts["redundant"],
         facts["accuracy"],
         lambda: trace(mechanism, problem, ordering, route).program,
-        remake,
+        (compile_problem, (mechanism, problem, ordering)),
     )
     return Kernel(plan, code)
 
@@ -173,13 +168,9 @@ def _attempt(trial: Trial, mechanism: Mechanism, ordering: OrderingLike, route: 
     stored = machine.object_code(text, host)
     code = machine.load(stored, ENTRY_POINTS, host)
     facts = {**_facts(traced), "route": dataclasses.astuple(route), "accuracy": math.nan}
-    unproved = _kernel(mechanism, trial.problem, ordering, facts, code, (_again, ()))
+    unproved = _kernel(mechanism, trial.problem, ordering, facts, code)
     proof = trial.judge(unproved.gufunc)
     return _Made(cache.Entry({**facts, "accuracy": proof.accuracy}, stored), code, proof)
-
-
-def _again(mechanism: Mechanism, problem: str, words: dict[str, Any]) -> Kernel:
-    return compile(mechanism, problem, **words)
 
 
 def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None) -> OrderingLike:

@@ -26,18 +26,13 @@ from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.program import Operations, Program
 from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.equations.problem import Problem
+from factorgraph_dyn.equations.quantities import meaning
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.closure import openness
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.spatial import Floats
 
-_MEANINGS = {
-    "q": "coordinates (rad, m; quaternions x, y, z, w)",
-    "v": "velocities (rad/s, m/s)",
-    "a": "accelerations (rad/s^2, m/s^2)",
-    "tau": "torques and forces (N m, N)",
-}
 _LARGEST_SHOWN = 5  # failing states that a message lists
 
 
@@ -312,18 +307,16 @@ class Kernel:
     def _parameters(self) -> tuple[list[c_source.Parameter], list[c_source.Parameter]]:
         plan = self._plan
         inputs = [
-            c_source.Parameter(
-                c_source.identifier(name), operand.size, _MEANINGS.get(name, f"{name}, moment and force")
-            )
+            c_source.Parameter(c_source.identifier(name), operand.size, meaning(name))
             for name, operand in zip(self.arguments, plan.inputs, strict=True)
         ]
         outputs = []
         for name, operand in zip(self.outputs, plan.outputs, strict=True):
-            meaning = _MEANINGS.get(name, f"{name}, angular part first")
+            about = meaning(name)
             if plan.problem.kept is not None:
-                meaning = f"{self.problem}, row by row, {operand.shape[0]} x {operand.shape[1]}"
+                about = f"{self.problem}, row by row, {operand.shape[0]} x {operand.shape[1]}"
             label = f"{c_source.identifier(name)}_out" if name in self.arguments else name
-            outputs.append(c_source.Parameter(c_source.identifier(label), operand.size, meaning))
+            outputs.append(c_source.Parameter(c_source.identifier(label), operand.size, about))
         return inputs, outputs
 
 

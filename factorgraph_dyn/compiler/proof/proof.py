@@ -19,10 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from factorgraph_dyn.compiler.outputs import TRUE_VALUES, Plain
 from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates, Response
 from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TINY, Found, System
 from factorgraph_dyn.compiler.proof.trials import SEED, make_trials
-from factorgraph_dyn.equations.problem import Mask, Problem
+from factorgraph_dyn.equations.given import Mask
+from factorgraph_dyn.equations.problem import Problem
+from factorgraph_dyn.equations.quantities import quantity, split_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
@@ -99,7 +102,7 @@ class Trial:
     @property
     def is_regular(self) -> bool:
         """Whether the equations determine what is asked for at most states."""
-        asks_wrenches = any(output.startswith("F[") for output in self.problem.outputs)
+        asks_wrenches = any(quantity(output).splits_inertia for output in self.problem.outputs)
         determined = self.system.independent or not asks_wrenches
         return determined and bool(np.median(self.system.condition) < REGULAR)
 
@@ -194,18 +197,12 @@ class Trial:
         tree = self.response(found.a)
         forces = self.system.constraint_forces(tree.tau - found.tau, tree.tau_size)
         closure, of_loops = self.here.loop_loads(*forces)
-        true, blur = self.response(found.a, closure), self.here.response(found.a_blur, still=True)
+        blur = self.here.response(found.a_blur, still=True)
+        plain = Plain(self.here, self.response(found.a, closure), blur, of_loops)
         errors = {}
         for name, answer in answers.items():
-            kind, owner = name[0], name[2:-1]
-            if kind == "V":
-                value, size = self.here.V[owner][:, None], self.here.V_size[owner][:, None]
-            elif kind == "A":
-                value, size = true.A[owner], true.A_size[owner] + blur.A_size[owner]
-            elif owner in of_loops:
-                value, size = of_loops[owner]
-            else:
-                value, size = true.F[owner], true.F_size[owner] + blur.F_size[owner]
+            kind, owner = split_name(name)
+            value, size = TRUE_VALUES[kind](plain, owner)
             errors[name] = _relative(answer - value, value, size)
         return errors
 
@@ -225,7 +222,7 @@ def _relative(difference: Floats, value: Floats, size: Floats) -> Floats:
 
 
 def _entry_name(mechanism: Mechanism, output: str, entry: int) -> str:
-    if output not in ("a", "tau"):
+    if quantity(output).of:
         return output
     joint = next(name for name in mechanism.joint_names if entry < mechanism.v_slices[name].stop)
     return f"{output}[{joint}]"
