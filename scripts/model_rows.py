@@ -17,8 +17,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from factorgraph_dyn.compare.engine_agreement import compare_with_engine
 from factorgraph_dyn.compare.kernel_agreement import KernelAgreement, compare_kernel, references
-from factorgraph_dyn.compare.peers.engines import Engine, HandedEngine, compare_with_engine, engine_of
+from factorgraph_dyn.compare.peers import engine_of, handed_engine
+from factorgraph_dyn.compare.peers.engines import Engine
 from factorgraph_dyn.compiler.kernel.compile import describe
 from factorgraph_dyn.errors import CompileError, FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.model import Mechanism
@@ -151,7 +153,7 @@ def _engine(mechanism: Mechanism, path: Path, row: dict[str, Any]) -> Engine:
             return engine_of(mechanism, path)
         except InputError as error:
             row["reason"] = f"handed over: {_words(error, path.parent)}"
-    return HandedEngine.build(mechanism)
+    return handed_engine(mechanism)
 
 
 def _words(error: Exception, folder: Path) -> str:

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from factorgraph_dyn.compare.peers import adapter
 from factorgraph_dyn.compare.timing import best_of
 from factorgraph_dyn.compiler import Kernel, compile
-from factorgraph_dyn.errors import FactorGraphDynError
+from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.spatial import Floats
@@ -90,33 +91,19 @@ def _pinocchio_times(
 ) -> tuple[float, float] | None:
     """Pinocchio's ns a state in its own loop over the batch, and for one Python call."""
     try:
-        import pinocchio as pin
-
-        from factorgraph_dyn.compare.peers.pinocchio import pinocchio_oracle
-    except ImportError:
+        in_loop, one_call = adapter("pinocchio").build(mechanism).calls(problem, batch)
+    except InputError:
         return None
-    peer = pinocchio_oracle(mechanism)
-    columns = [np.asfortranarray(np.array([peer.q(q) for q in batch[0]]).T)]
-    columns += [np.asfortranarray(values[:, peer.order].T) for values in batch[1:]]
-    in_loop, one_call = {
-        "inverse": (pin.rneaInParallel, pin.rnea),
-        "forward": (pin.abaInParallel, pin.aba),
-    }[problem]
-    pool = pin.ModelPool(peer.model, 1)
-    loop = best_of(lambda: in_loop(1, pool, *columns), max(repeats // 4, 5))
-    one = [np.ascontiguousarray(values[:, 0]) for values in columns]
-    call = best_of(lambda: [one_call(peer.model, peer.data, *one) for _ in range(CALLS)], repeats)
+    loop = best_of(in_loop, max(repeats // 4, 5))
+    call = best_of(lambda: [one_call() for _ in range(CALLS)], repeats)
     return 1e9 * loop / BATCH, 1e9 * call / CALLS
 
 
 def _mujoco_time(mechanism: Mechanism, problem: str, repeats: int) -> float | None:
     try:
-        from factorgraph_dyn.compare.peers.mujoco import MujocoPeer
-
-        peer = MujocoPeer(mechanism)
-    except (ImportError, FactorGraphDynError):
+        call = adapter("mujoco").build(mechanism).call(problem)
+    except InputError:
         return None
-    call = peer.forward if problem == "forward" else peer.inverse
     return 1e9 * best_of(lambda: [call() for _ in range(CALLS)], repeats) / CALLS
 
 
