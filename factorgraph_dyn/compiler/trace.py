@@ -31,7 +31,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from factorgraph_dyn.compiler import program as programs
-from factorgraph_dyn.compiler.backends.llvm.driver import Operand
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
@@ -65,14 +64,11 @@ class Traced:
 
     Attributes:
         program: What the kernel computes.
-        inputs, outputs: Shapes of its arguments and results.
         ordering: The ordering it was eliminated in.
         redundant: How many equations turned out to repeat others.
     """
 
     program: programs.Program
-    inputs: tuple[Operand, ...]
-    outputs: tuple[Operand, ...]
     ordering: Ordering
     redundant: int
 
@@ -129,15 +125,25 @@ class Tracer:
         outputs = [self.output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        closed = closure_guards(self.tape, state, self.values["q"], measured(self.given))
-        closed += mode_guards(
-            self.tape, self.given, self.values["q"], sampled_states(self.given).q, measured(self.given)
+        guards = _distinct([*self.guards(state), *eliminated.guards])
+        arguments = [programs.Operand((len(self.values[name]),)) for name in self.problem.arguments]
+        results = [programs.Operand(output.shape) for output in outputs]
+        program = programs.build(
+            self.tape,
+            self.input_refs,
+            flat,
+            guards,
+            eliminated.milestones,
+            arguments=arguments,
+            results=results,
         )
-        guards = _distinct([*closed, *eliminated.guards])
-        program = programs.build(self.tape, self.input_refs, flat, guards, eliminated.milestones)
-        inputs = tuple(Operand((len(self.values[name]),)) for name in self.problem.arguments)
-        shapes = tuple(Operand(output.shape) for output in outputs)
-        return Traced(program, inputs, shapes, chosen, eliminated.redundant)
+        return Traced(program, chosen, eliminated.redundant)
+
+    def guards(self, state: State) -> list[programs.Guard]:
+        """What has to be watched whatever the ordering is: that loops are closed."""
+        q, own = self.values["q"], measured(self.given)
+        closed = closure_guards(self.tape, state, q, own)
+        return closed + mode_guards(self.tape, self.given, q, sampled_states(self.given).q, own)
 
     def elimination(
         self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]

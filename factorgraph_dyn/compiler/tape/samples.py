@@ -14,27 +14,19 @@ Values are computed as far as they are asked for, variances only where a sum loo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.compiler.program import operands
 from factorgraph_dyn.compiler.tape import tape as t
-from factorgraph_dyn.compiler.tape.tape import Samples, Tape
+from factorgraph_dyn.compiler.tape.tape import Samples, Tape, evaluate, operands
 from factorgraph_dyn.errors import CompileError
 
 _SUSPICIOUS = 1e-8  # part of its terms below which a sum may be rounding
 _ERRORS = 30.0  # standard deviations that rounding may reach
 _MERGE_TOLERANCE = 1e-6
 UNIT_ROUNDOFF = 2.0**-53
-_FUNCTIONS: dict[int, Callable[[Any], Any]] = {
-    t.RECIPROCAL: np.reciprocal,
-    t.SIN: np.sin,
-    t.COS: np.cos,
-    t.SIGN: np.sign,
-}
 
 
 class SampledTape:
@@ -51,6 +43,7 @@ class SampledTape:
         self.special = special
         self._values: list[Samples] = []
         self._variances: dict[int, Samples] = {}
+        self._sums: dict[tuple[int, int], int] = {}
 
     def values(self, ref: int) -> Samples:
         """Value of a reference at every sampled state."""
@@ -61,11 +54,19 @@ class SampledTape:
 
     def add(self, a: int, b: int) -> int:
         """Reference to a + b, zero also where only rounding keeps it from being so."""
+        if not (a and b):
+            return a or b
+        found = self._sums.get((a, b))
+        if found is None:
+            found = self._sums[a, b] = self._add(a, b)
+        else:
+            self.tape.merges.append((t.ADD, a, b, found))
+        return found
+
+    def _add(self, a: int, b: int) -> int:
         total = self.tape.add(a, b)
-        if not (a and b and total):
-            return total
         first, second = self.values(a), self.values(b)
-        if np.abs(first + second).sum() > _SUSPICIOUS * np.abs(first).sum():  # almost always
+        if not total or np.abs(first + second).sum() > _SUSPICIOUS * np.abs(first).sum():  # almost always
             return total
         return t.ZERO if self.is_rounding(total) else total
 
@@ -93,7 +94,7 @@ class SampledTape:
         missing, stack = {node}, [node]
         while stack:
             here = stack.pop()
-            for read in operands(tape.operation[here], tape.left[here], tape.right[here]):
+            for read in operands(tape.node(here)):
                 if read not in known and read not in missing:
                     missing.add(read)
                     stack.append(read)
@@ -101,7 +102,7 @@ class SampledTape:
 
     def _variance(self, node: int) -> Samples:
         tape, values, known = self.tape, self._values, self._variances
-        operation, a, b = tape.operation[node], tape.left[node], tape.right[node]
+        operation, a, b = tape.node(node)
         rounded = (UNIT_ROUNDOFF * values[node]) ** 2
         if operation == t.MUL:
             return values[a] ** 2 * known[b] + values[b] ** 2 * known[a] + rounded
@@ -121,19 +122,12 @@ class SampledTape:
         tape, values = self.tape, self._values
         with np.errstate(all="ignore"):
             for index in range(len(values), node + 1):
-                operation, a, b = tape.operation[index], tape.left[index], tape.right[index]
-                if operation == t.MUL:
-                    values.append(values[a] * values[b])
-                elif operation == t.ADD:
-                    values.append(values[a] + values[b])
-                elif operation == t.SUB:
-                    values.append(values[a] - values[b])
-                elif operation == t.CONSTANT:
+                if index in tape.constants:
                     values.append(np.full(tape.sample_count, tape.constants[index]))
-                elif operation == t.INPUT:
+                elif index in tape.input_samples:
                     values.append(tape.input_samples[index])
                 else:
-                    values.append(np.asarray(_FUNCTIONS[operation](values[a])))
+                    values.append(evaluate(tape.node(index), values))
 
     def check_merges(self) -> None:
         """Raise unless the samples bear out every operation that was recognised by its residue.
