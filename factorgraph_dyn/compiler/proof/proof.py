@@ -92,7 +92,7 @@ class Trial:
             "a": everything if problem.kept == "a" else problem.known_a,
             "tau": everything if problem.kept == "tau" else problem.known_tau,
         }
-        v = np.zeros(self.states.v.shape) if self.still else self.states.v
+        v = self.states.v * ("v" in problem.arguments)
         with np.errstate(all="ignore"):  # states beyond numbers are judged by what comes out
             self.here = ManyStates(self.mechanism, self.states.q, v, natural(self.mechanism).length)
             self.system = System(self.here, ~self.known["a"], ~self.known["tau"])
@@ -116,7 +116,7 @@ class Trial:
         """Accelerations that keep closure, and torques that answer them or are of their terms' size."""
         if self.problem.kept is not None:
             return self._units(self.problem.kept)
-        a = self.states.a[:, None]
+        a = self.states.a[:, None] * ("a" in self.problem.arguments or not self.known["a"].any())
         a = a - self.system.closing(self.response(a).missed)
         asked = self.response(a)
         chance = self._rng.normal(size=a.shape) * asked.tau_size
@@ -161,7 +161,7 @@ class Trial:
             results = function(*(arguments[name] for name in self.problem.arguments))
             results = results if isinstance(results, tuple) else (results,)
             answers = {
-                name: result[:, None] if self.problem.kept is None else np.swapaxes(result, 1, 2)
+                name: result.reshape(len(result), 1, -1) if self.problem.kept is None else np.swapaxes(result, 1, 2)
                 for name, result in zip(self.problem.outputs, results, strict=True)
             }
             answered = np.all([np.isfinite(answer).all(axis=(1, 2)) for answer in answers.values()], axis=0)
@@ -193,7 +193,7 @@ class Trial:
         return errors | self._link_errors(others, found) if others else errors
 
     def _link_errors(self, answers: dict[str, Floats], found: Found) -> dict[str, Floats]:
-        """Errors of accelerations, wrenches and twists, moments and forces by their own sizes."""
+        """Errors of what is neither a nor tau, its parts by their own sizes: moments and forces, turns and shifts."""
         tree = self.response(found.a)
         forces = self.system.constraint_forces(tree.tau - found.tau, tree.tau_size)
         closure, of_loops = self.here.loop_loads(*forces)
@@ -213,10 +213,10 @@ def _counts(states: Mask, sorts: tuple[Mask, Mask]) -> tuple[int, int]:
 
 
 def _relative(difference: Floats, value: Floats, size: Floats) -> Floats:
-    """Errors of both halves of six numbers, in parts of the half or of the terms it is made of."""
-    halves = value.reshape(*value.shape[:-1], 2, 3)
-    scale = np.maximum(np.linalg.norm(halves, axis=-1), CANCELLED * size)
-    scale = np.repeat(np.maximum(scale, TINY), 3, axis=-1)
+    """Errors of the numbers that share a size, in parts of their norm or of the terms they are made of."""
+    alike = value.reshape(*size.shape, -1)
+    scale = np.maximum(np.linalg.norm(alike, axis=-1), CANCELLED * size)
+    scale = np.repeat(np.maximum(scale, TINY), alike.shape[-1], axis=-1)
     errors: Floats = np.abs(difference) / scale
     return errors
 
