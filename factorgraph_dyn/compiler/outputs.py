@@ -145,8 +145,8 @@ OUTPUTS: dict[str, Callable[[Solved, str, str], References]] = {
     "A": _acceleration,
     "F": _wrench,
 }
-# What gives its true value, shape (states, columns, entries), and the sizes of its terms, shape (states, columns, sorts)
-# for entries of several sorts, such as moments and forces, by its owner; a and tau are what is solved for.
+# What gives its true value (states, columns, entries) by its owner, and the sizes of its terms (states, columns, sorts),
+# one for every sort of entries, such as moments and forces; a and tau are what is solved for.
 TRUE_VALUES: dict[str, Callable[[Plain, str], tuple[Floats, Floats]]] = {
     "V": _true_twist,
     "A": _true_acceleration,
