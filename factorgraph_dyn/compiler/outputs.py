@@ -145,7 +145,7 @@ OUTPUTS: dict[str, Callable[[Solved, str, str], References]] = {
     "A": _acceleration,
     "F": _wrench,
 }
-# What gives its true value (states, columns, entries) by its owner, and the sizes of its terms (states, columns, sorts),
+# What gives its true value (states, columns, entries) by its owner, and its terms' sizes (states, columns, sorts),
 # one for every sort of entries, such as moments and forces; a and tau are what is solved for.
 TRUE_VALUES: dict[str, Callable[[Plain, str], tuple[Floats, Floats]]] = {
     "V": _true_twist,
