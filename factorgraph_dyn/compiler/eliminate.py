@@ -230,7 +230,7 @@ class Elimination:
     def _add(self, a: int, b: int) -> int:
         """Reference to a + b; zero where it is rounding, which only repeated equations leave unseen by their terms."""
         total = self.samples.add(a, b)
-        return ZERO if self.noisy and a and b and total and self.samples.is_rounding(total) else total
+        return ZERO if self.noisy and a and b and total and self.samples.is_rounding(total, a, b) else total
 
     def _replace(self, number: int, row: Row) -> None:
         for column in self.rows[number].keys() | row.keys():

@@ -62,7 +62,8 @@ class States:
 def sampled_states(mechanism: Mechanism) -> States:
     """The states at which pivots are judged, the special ones first."""
     rng = np.random.default_rng(0)
-    states = [(_turned(mechanism, rng, turns), rng.normal(size=mechanism.nv)) for turns in range(SPECIAL)]
+    speeds = natural(mechanism).v
+    states = [(_turned(mechanism, rng, turns), rng.normal(size=mechanism.nv) * speeds) for turns in range(SPECIAL)]
     if mechanism.is_closed_kind:
         states = [(q, nearest_velocity(mechanism, q, v)) for q, v in states[: SPECIAL // 2]]
         states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
