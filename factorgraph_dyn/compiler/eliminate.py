@@ -404,6 +404,12 @@ class Elimination:
                     continue
                 for parameter, coefficient in terms.items():
                     total[parameter] = self.samples.add(total.get(parameter, ZERO), tape.mul(ref, coefficient))
-            solution[column] = {parameter: -tape.mul(ref, inverse) for parameter, ref in total.items() if ref}
+            solution[column] = {
+                parameter: -tape.mul(ref, inverse) for parameter, ref in total.items() if self._matters(parameter, ref)
+            }
         for column in self.result.undetermined:
             solution[column] = {column: ONE}
+
+    def _matters(self, parameter: int, ref: int) -> bool:
+        """Whether a coefficient is one: of what nothing determines, such as forces within a loop, rounding is none."""
+        return bool(ref) and not (parameter in self.result.undetermined and self.samples.is_rounding(ref))
