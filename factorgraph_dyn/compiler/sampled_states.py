@@ -67,7 +67,7 @@ def sampled_states(mechanism: Mechanism) -> States:
     if mechanism.is_closed_kind:
         states = [(q, nearest_velocity(mechanism, q, v)) for q, v in states[: SPECIAL // 2]]
         states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
-        states += [random_closed_state(mechanism, rng, WIDE) for _ in range(ORDINARY)]
+        states += [random_closed_state(mechanism, rng, WIDE, any_mode=True) for _ in range(ORDINARY)]
     else:
         states += [mechanism.random_state(rng) for _ in range(ORDINARY)]
     return _with_errors(mechanism, *(np.array(values) for values in zip(*states, strict=True)))
