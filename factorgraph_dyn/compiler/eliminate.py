@@ -132,6 +132,7 @@ class Elimination:
                     self.holding[column].add(number)
         self.column_units = {column: (magnitudes or {}).get(column, 1.0) for column in self.unknown_columns}
         self.scales: dict[int, Samples] = {}
+        self.lost: dict[tuple[int, int], Samples] = {}  # variances of what cancelled, by row and column
         self.steps: list[tuple[int, Row, int]] = []  # column, its row, reciprocal of its pivot
         self.result = Eliminated()
 
@@ -196,10 +197,11 @@ class Elimination:
         row, other = self.rows[pivot.row], self.rows[partner]
         e, f = row[pivot.column], other[pivot.column]
         weighted = self.tape.mul(f, self._weight(partner, pivot.row))
-        turned = self._sum(e, row, weighted, other)
+        self.lost = {place: lost for place, lost in self.lost.items() if place[0] not in (pivot.row, partner)}
+        turned = self._sum(pivot.row, e, row, weighted, other)
         if pivot.column not in turned:
             return
-        rest = self._sum(f, row, -e, other)
+        rest = self._sum(partner, f, row, -e, other)
         rest.pop(pivot.column, None)
         self._replace(pivot.row, turned)
         self._replace(partner, rest)
@@ -218,19 +220,32 @@ class Elimination:
         ratio = float(np.median(self.scale(first) / self.scale(number)))
         return self.tape.constant(4.0 ** round(np.log2(ratio))) if 1e-30 < ratio < 1e30 else ONE
 
-    def _sum(self, factor: int, row: Row, other_factor: int, other: Row) -> Row:
-        """factor row + other_factor other."""
+    def _sum(self, number: int, factor: int, row: Row, other_factor: int, other: Row) -> Row:
+        """factor row + other_factor other, which becomes the row of that number."""
         tape = self.tape
         sums = {
-            column: self._add(tape.mul(factor, row.get(column, ZERO)), tape.mul(other_factor, other.get(column, ZERO)))
+            column: self._add(
+                (number, column),
+                tape.mul(factor, row.get(column, ZERO)),
+                tape.mul(other_factor, other.get(column, ZERO)),
+            )
             for column in {**row, **other}
         }
         return {column: ref for column, ref in sums.items() if ref}
 
-    def _add(self, a: int, b: int) -> int:
-        """Reference to a + b; zero where it is rounding, which only repeated equations leave unseen by their terms."""
+    def _add(self, place: tuple[int, int], a: int, b: int) -> int:
+        """Reference to a + b; zero where it is rounding, which only repeated equations leave unseen by their terms.
+
+        What cancelled at the place before, a row and a column, was inexact, too, and so is all that comes after it.
+        """
         total = self.samples.add(a, b)
-        return ZERO if self.noisy and a and b and total and self.samples.is_rounding(total, a, b) else total
+        if not self.noisy or not b or not (a or place in self.lost):
+            return total
+        variance = self.samples.variance(a) + self.samples.variance(b) + self.lost.get(place, 0.0)
+        if total and not self.samples.is_rounding(total, variance):
+            return total
+        self.lost[place] = variance
+        return ZERO
 
     def _replace(self, number: int, row: Row) -> None:
         for column in self.rows[number].keys() | row.keys():
@@ -342,7 +357,7 @@ class Elimination:
         terms = {other: tape.mul(factor, ref) for other, ref in pivot_row.items()}
         for other, term in terms.items():
             before = row.get(other, ZERO)
-            after = self._add(before, term)
+            after = self._add((number, other), before, term)
             if after:
                 row[other] = after
                 if other in self.holding:

@@ -69,15 +69,15 @@ class SampledTape:
             return total
         return t.ZERO if self.is_rounding(total) else total
 
-    def is_rounding(self, ref: int, *terms: int) -> bool:
+    def is_rounding(self, ref: int, variance: Samples | None = None) -> bool:
         """Whether a value is at every state no larger than rounding can have made it.
 
         Args:
             ref: The value.
-            terms: What it is a sum of. A sum that is known by its residue, such as the square of a tilt that is
-                left of orthogonal directions, is as inexact as its terms, whatever it was first made of.
+            variance: Of the error that it inherits, where that is not its own. A sum that is known by its residue,
+                such as the square of a tilt that is left of orthogonal directions, is as inexact as its terms.
         """
-        value, variance = self.values(ref), sum(self.variance(term) for term in terms or (ref,))
+        value, variance = self.values(ref), self.variance(ref) if variance is None else variance
         with np.errstate(all="ignore"):
             tiny = value * value <= _ERRORS**2 * variance
         tiny[: self.special] |= ~np.isfinite(value[: self.special])  # a pivot vanished there before
