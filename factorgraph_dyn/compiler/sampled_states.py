@@ -87,7 +87,9 @@ def _turned(mechanism: Mechanism, rng: np.random.Generator, turns: int) -> Float
     """The neutral configuration, and for other turns than 0 quarter turns from it of what no loop or coupling holds."""
     q = closed_home(mechanism) if mechanism.is_closed_kind else mechanism.neutral()
     held = {joint for group in loop_groups(mechanism) for joint in group.joints}
+    units = natural(mechanism).q
     for joint in mechanism.movable_joints:
         if turns and joint.nq == joint.nv and joint not in held:
-            q[mechanism.q_slices[joint.name]] += rng.integers(-1, 2, joint.nq) * np.pi / 2
+            here = mechanism.q_slices[joint.name]
+            q[here] += rng.integers(-1, 2, joint.nq) * np.pi / 2 * units[here]
     return q
