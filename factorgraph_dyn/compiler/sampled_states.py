@@ -5,7 +5,8 @@ Takes a mechanism; gives states at which pivots are judged. The first ones are s
     all      the neutral configuration and quarter turns from it, where pivots that are fine elsewhere vanish
     loops    any assembly mode, where values that are zero in the usual one are not
 
-The rest are random; all are closed where there are loops. The work runs once a kernel.
+The rest are random; all are closed where there are loops, and loops that are locked are in every assembly mode that was
+found. The work runs once a kernel.
 """
 
 from __future__ import annotations

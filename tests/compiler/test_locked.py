@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn.compiler.closure_guards import mode_guards
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.compiler.samples import SampledTape
+from factorgraph_dyn.compiler.symbol import symbols
+from factorgraph_dyn.compiler.tape import Tape
 from factorgraph_dyn.model.closed_states import assembly_modes
+from factorgraph_dyn.model.size import measured
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import pose, rotation_about
 
@@ -108,3 +113,18 @@ def test_squares_of_tilts_are_no_pivots(tilt, ordering):
 def test_locked_groups_have_their_modes_and_moving_ones_none_beside_home():
     assert [len(modes) for modes in assembly_modes(triangle_beside_a_light_link())] == [2]
     assert [len(modes) for modes in assembly_modes(fgd.robots.four_bar())] == [1]
+
+
+def test_kernels_refuse_assembly_modes_that_nobody_tried():
+    """Samples of one mode: that one is known, whole turns from it, too, and the other is not."""
+    mechanism = triangle_beside_a_light_link()
+    own = measured(mechanism)
+    home, other = (mode * own.q for mode in assembly_modes(mechanism)[0])
+    samples = np.tile(home, (12, 1))
+    samples[:, [0, 3]] += np.arange(12.0)[:, None]
+    states = np.array([home, other, home + 2 * np.pi])
+    tape = Tape(samples=3)
+    q = symbols(tape, [tape.input(f"q[{k}]", column) for k, column in enumerate(states.T)])
+    (guard,) = mode_guards(tape, mechanism, q, samples, own)
+    known = np.abs(SampledTape(tape).values(guard.ref)) <= guard.threshold
+    assert known.tolist() == [True, False, True]
