@@ -42,10 +42,12 @@ def triangle_beside_a_light_link():
     links = (fgd.Link("base"), *map(body, ("body", "left", "right")), body("light", 0.4, 0.02), body("tip"))
     joints = (
         fgd.Joint("turn", "revolute", "base", "body"),
+        fgd.Joint("swing", "revolute", "body", "light", pose(rotation_about(Z, 3.14), np.array([0.2, -0.4, 0.0]))),
         fgd.Joint("a", "revolute", "body", "left", pose(np.eye(3), np.array([-0.5, -0.4, 0.0]))),
         fgd.Joint("b", "revolute", "left", "right", pose(rotation_about(Z, np.pi / 2), np.array([-0.5, -0.2, 0.0]))),
-        fgd.Joint("swing", "revolute", "body", "light", pose(np.eye(3), np.array([0.2, -0.4, 0.0]))),
-        fgd.Joint("float", "planar", "light", "tip", pose(np.eye(3), np.array([0.0, 0.3, 0.0])), actuated=False),
+        fgd.Joint(
+            "float", "planar", "light", "tip", pose(rotation_about(Z, 3.14), np.array([0.0, 0.3, 0.0])), actuated=False
+        ),
     )
     ends = (
         pose(np.eye(3), np.array([-0.3, 0.0, 0.0])),
@@ -92,6 +94,7 @@ def test_motors_of_locked_joints_move_nothing(ordering):
     """Proofs know that, too: rounding of closure's directions is not taken for an answer."""
     mechanism = triangle_beside_a_light_link()
     kernel = fgd.compile(mechanism, "iwim", ordering=ordering)
+    assert kernel.accuracy < 1e-11
     q, _ = mechanism.random_state(0)
     np.testing.assert_allclose(kernel(q), fgd.iwim(mechanism, q), atol=1e-10)
 
@@ -121,7 +124,7 @@ def test_kernels_refuse_assembly_modes_that_nobody_tried():
     own = measured(mechanism)
     home, other = (mode * own.q for mode in assembly_modes(mechanism)[0])
     samples = np.tile(home, (12, 1))
-    samples[:, [0, 3]] += np.arange(12.0)[:, None]
+    samples[:, [0, 1]] += np.arange(12.0)[:, None]
     states = np.array([home, other, home + 2 * np.pi])
     tape = Tape(samples=3)
     q = symbols(tape, [tape.input(f"q[{k}]", column) for k, column in enumerate(states.T)])
