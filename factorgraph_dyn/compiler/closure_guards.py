@@ -17,7 +17,7 @@ from factorgraph_dyn.compiler.reframe import TURNING
 from factorgraph_dyn.compiler.symbol import Symbol, references
 from factorgraph_dyn.compiler.tape import Tape
 from factorgraph_dyn.equations import State
-from factorgraph_dyn.model import Joint, Mechanism
+from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.closed_states import APART, MOST_MODES
 from factorgraph_dyn.model.closure import coupling_error
 from factorgraph_dyn.model.kinematics import link_poses, loop_pose
@@ -93,27 +93,19 @@ def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own
     """
     guards = []
     for group in loop_groups(mechanism):
-        locked = [joint for joint in group.joints if _is_locked(mechanism, joint, samples, own)]
-        places = [mechanism.q_slices[joint.name].start for joint in locked]
-        turns = [joint.kind in TURNING for joint in locked]
+        plain = [joint for joint in group.joints if joint.nq == joint.nv == 1]
+        places = [mechanism.q_slices[joint.name].start for joint in plain]
+        turns = [joint.kind in TURNING for joint in plain]
         modes = _different(samples[:, places] / own.q[places], turns)
-        if not locked or len(modes) > MOST_MODES:
-            continue
+        if not plain or len(modes) > MOST_MODES:
+            continue  # joints that move have as many configurations as samples
         away = [_away(q[places] / own.q[places], mode, turns) for mode in modes]
         others = [[_away(mode, modes[m], turns) for m in range(len(modes)) if m != k] for k, mode in enumerate(modes)]
         ref = abs(int(references(tape, np.array([np.prod(away)]))[0]))
         threshold = _OPEN**2 * min(float(np.prod(apart)) for apart in others)
-        names = ", ".join(joint.name for joint in locked)
+        names = ", ".join(joint.name for joint in group.joints)
         guards.append(Guard(ref, threshold, f"square by which {names} miss the known assembly modes", small=True))
     return guards
-
-
-def _is_locked(mechanism: Mechanism, joint: Joint, samples: Floats, own: Natural) -> bool:
-    """Whether a joint of one coordinate stays at a few places: those that move are elsewhere in every sample."""
-    if not joint.nq == joint.nv == 1:
-        return False
-    place = mechanism.q_slices[joint.name].start
-    return len(_different(samples[:, [place]] / own.q[place], [joint.kind in TURNING])) <= MOST_MODES
 
 
 def _different(places: Floats, turns: list[bool]) -> list[Floats]:
