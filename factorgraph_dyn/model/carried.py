@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from factorgraph_dyn.model.parts import Joint, Link, Loop
-from factorgraph_dyn.model.units import freedom_units, natural
+from factorgraph_dyn.model.units import freedom_units, natural, radius_of_gyration
 from factorgraph_dyn.motion.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.spatial import Floats
 
@@ -71,8 +71,8 @@ def carried(mechanism: Mechanism, *, stretched: bool = False) -> dict[str, Carri
         stretched: Take the radius at which all bodies lie instead of that of the link.
     """
     units = natural(mechanism)
-    lengths = _link_lengths(mechanism)
-    moments = {link.name: _moments(link) for link in mechanism.links}
+    lengths = _link_lengths(mechanism, units.extent)
+    moments = {link.name: _moments(link, units.extent) for link in mechanism.links}
     found: dict[str, Carried] = {}
     for joint in reversed(mechanism.topology.outward):
         mass, first, second = moments[joint.child].tolist()
@@ -94,18 +94,22 @@ def carried(mechanism: Mechanism, *, stretched: bool = False) -> dict[str, Carri
     return found
 
 
-def _moments(link: Link) -> Floats:
-    """Mass, first and second moment of a body about its frame, were it all on one side, shape (3,)."""
+def _moments(link: Link, extent: float) -> Floats:
+    """Mass, first and second moment of a body about its frame, were it all on one side, shape (3,).
+
+    A body whose mass would have to lie beyond the mechanism's length has it for form's sake, and counts as without.
+    """
     second = float(np.abs(link.spatial_inertia[:3, :3]).max())
-    return np.array([link.mass, np.sqrt(link.mass * second), second])
+    mass = link.mass if radius_of_gyration(link) <= (1 + _LEAST_LENGTH) * extent else 0.0
+    return np.array([mass, np.sqrt(mass * second), second])
 
 
-def _link_lengths(mechanism: Mechanism) -> dict[str, float]:
+def _link_lengths(mechanism: Mechanism, extent: float) -> dict[str, float]:
     """The radius of each link's body about its frame, or the distance of a joint on it if that is larger."""
-    lengths = {
-        link.name: float(np.sqrt(np.abs(link.spatial_inertia[:3, :3]).max() / link.mass)) if link.mass else 0.0
-        for link in mechanism.links
-    }
+    lengths = {}
+    for link in mechanism.links:
+        mass, _, second = _moments(link, extent).tolist()
+        lengths[link.name] = float(np.sqrt(second / mass)) if mass else 0.0
     ends = [(joint.parent, joint.placement) for joint in mechanism.joints]
     ends += [(loop.predecessor, loop.predecessor_placement) for loop in mechanism.loops]
     ends += [(loop.successor, loop.successor_placement) for loop in mechanism.loops]

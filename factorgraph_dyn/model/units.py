@@ -6,7 +6,8 @@ Takes a mechanism; gives a length L and a mass M of its own, and the same mechan
     mass          the largest inertia, rotational ones divided by the length squared
 
 Both are powers of two, so that changing to them and back rounds nothing. Time stays as it is: the equations
-are linear in what has time in its unit.
+are linear in what has time in its unit. Where velocities and accelerations have to be of a usual size, a mechanism's
+own rate gives it, and where it has none they are only compared with each other.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from factorgraph_dyn.model.mechanism import Mechanism
 
 _EFFECTS = ("armature", "damping", "friction", "stiffness")
+_PLACEHOLDER = 1e-6  # of the heaviest link's mass: lighter links have it for form's sake, and it gives no length
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +94,29 @@ def natural(mechanism: Mechanism) -> Natural:
     return Natural(mechanism, _power_of_two(extent), _power_of_two(weight), extent, weight)
 
 
+@lru_cache(maxsize=256)
+def natural_rate(mechanism: Mechanism) -> float:
+    """How fast a mechanism moves of itself, 1/s; 0 where nothing in it has a time, so that any speed is like another.
+
+    That is sqrt(g / length) under gravity; without it what springs and friction, or else damping, do to its inertia.
+    """
+    own = natural(mechanism)
+    gravity = float(np.linalg.norm(np.asarray(mechanism.gravity))) / own.extent
+    if gravity:
+        return float(np.sqrt(gravity))
+    inertia = own.weight * own.extent**2
+    units = {joint.name: freedom_units(joint, own.extent) for joint in mechanism.joints}
+    at_rest = [joint.stiffness * units[joint.name] ** 2 for joint in mechanism.joints]
+    at_rest += [joint.friction * units[joint.name] for joint in mechanism.joints]
+    damping = [joint.damping * units[joint.name] ** 2 for joint in mechanism.joints]
+    return float(np.sqrt(_largest(at_rest) / inertia) or _largest(damping) / inertia)
+
+
+def usual_acceleration(mechanism: Mechanism, v: Floats) -> float:
+    """The accelerations that gravity, springs and velocities cause, in own units: what is nothing is so beside them."""
+    return max(natural_rate(mechanism), _largest([v / natural(mechanism).v])) ** 2
+
+
 def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
     """The same mechanism in other units: the length in m, the mass in kg that become 1."""
     freedom = {joint.name: freedom_units(joint, length) for joint in mechanism.joints}
@@ -108,10 +133,11 @@ def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
 
 def lengths(mechanism: Mechanism) -> Iterable[float]:
     """The lengths that the equations hold: they do not see how far the base is from what it carries."""
-    for link in mechanism.links:
-        G = link.spatial_inertia
-        if link.name != mechanism.base and link.mass > 0:
-            yield float(np.sqrt(np.abs(G[:3, :3]).max() / link.mass))
+    moving = [link for link in mechanism.links if link.name != mechanism.base and link.mass > 0]
+    heaviest = max((link.mass for link in moving), default=0.0)
+    for link in moving:
+        if link.mass > _PLACEHOLDER * heaviest:
+            yield radius_of_gyration(link)
     ends = [(joint.parent, joint.placement) for joint in mechanism.joints]
     for loop in mechanism.loops:
         ends += [(loop.predecessor, loop.predecessor_placement), (loop.successor, loop.successor_placement)]
@@ -122,6 +148,11 @@ def lengths(mechanism: Mechanism) -> Iterable[float]:
         yield abs(part.pitch)
 
 
+def radius_of_gyration(link: Link) -> float:
+    """How far from a link's frame its body lies, by its inertia and mass; 0 without mass."""
+    return float(np.sqrt(np.abs(link.spatial_inertia[:3, :3]).max() / link.mass)) if link.mass else 0.0
+
+
 def _masses(mechanism: Mechanism, length: float) -> Iterable[float]:
     for link in mechanism.links:
         if link.name != mechanism.base:
@@ -129,6 +160,10 @@ def _masses(mechanism: Mechanism, length: float) -> Iterable[float]:
             yield float(np.abs(np.asarray(link.inertia)).max()) / length**2
     for joint in mechanism.joints:
         yield float((joint.armature * (freedom_units(joint, length) / length) ** 2).max(initial=0.0))
+
+
+def _largest(values: Iterable[Floats]) -> float:
+    return max((float(np.abs(part).max(initial=0.0)) for part in values), default=0.0)
 
 
 def _power_of_two(size: float) -> float:

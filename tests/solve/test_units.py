@@ -361,3 +361,28 @@ def test_light_links_between_heavy_ones_keep_their_inverse_inertia(method):
         for _ in range(3):
             expected = expected + expected @ (np.eye(len(M)) - balanced.astype(np.longdouble) @ expected)
         assert np.abs(found - expected).max() <= WRONG * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("mass", [1e-9, 1e-18, 1e-30])
+@pytest.mark.parametrize("name", ["puma560", "four_bar"])
+def test_rotors_with_a_mass_for_forms_sake_give_no_length(name, mass):
+    """Some formats ask for a mass: a rotor of 1e-18 kg and 1e-6 kg m^2 is no body of a thousand kilometres."""
+
+    def with_rotors(mass):
+        links, joints = list(arm.links), list(arm.joints)
+        for link in arm.links[1:]:
+            rotor = fgd.Link(f"{link.name}_rotor", mass, inertia=1e-6 * np.eye(3))
+            links.append(rotor)
+            joints.append(fgd.Joint(f"{link.name}_spin", "revolute", link.name, rotor.name, axis=(0.0, 0.6, 0.8)))
+        return replace(arm, links=tuple(links), joints=tuple(joints))
+
+    arm = getattr(fgd.robots, name)()
+    mechanism, massless = with_rotors(mass), with_rotors(0.0)
+    assert natural(mechanism).extent == natural(arm).extent
+    q, v = mechanism.random_state(0)
+    tau = np.random.default_rng(0).normal(size=mechanism.nv)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", fgd.NearSingularWarning)
+        expected, found = (fgd.forward_dynamics(m, q, v, tau).a for m in (massless, mechanism))
+    assert_same(found, expected)
+    assert_same(fgd.compile(mechanism, "forward")(q, v, tau), expected)

@@ -5,7 +5,8 @@ Takes a mechanism; gives states at which pivots are judged. The first ones are s
     all      the neutral configuration and quarter turns from it, where pivots that are fine elsewhere vanish
     loops    any assembly mode, where values that are zero in the usual one are not
 
-The rest are random; all are closed where there are loops. The work runs once a kernel.
+The rest are random; all are closed where there are loops, and loops that are locked are in every assembly mode that was
+found. The work runs once a kernel.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.units import natural, natural_rate
 from factorgraph_dyn.motion.closure import closure_error, nearest_velocity
 from factorgraph_dyn.motion.loop_groups import loop_groups
 from factorgraph_dyn.motion.random_states import closed_home, far_closed_state, random_closed_state
@@ -36,6 +37,7 @@ class States:
     Attributes:
         q_error, v_error: By how much they may miss what they stand for, in the same shapes: a state that closes
             loops does so up to rounding.
+        rate: The mechanism's own, 1/s, at which v and what is drawn are of a usual size; 1 where it has none.
     """
 
     mechanism: Mechanism
@@ -43,6 +45,7 @@ class States:
     v: Floats
     q_error: Floats
     v_error: Floats
+    rate: float
 
     def __len__(self) -> int:
         return len(self.q)
@@ -55,38 +58,43 @@ class States:
         unit = {"a": own.v, "tau": own.tau}.get(argument, own.wrench)
         seed = int.from_bytes(argument.encode(), "little") % 2**32
         drawn = np.random.default_rng(seed).normal(size=(size, len(self)))
-        return drawn * unit[:, None], np.zeros((size, len(self)))
+        return drawn * unit[:, None] * self.rate**2, np.zeros((size, len(self)))
 
 
 @lru_cache(maxsize=16)  # closed states are solved for one by one
 def sampled_states(mechanism: Mechanism) -> States:
     """The states at which pivots are judged, the special ones first."""
     rng = np.random.default_rng(0)
-    states = [(_turned(mechanism, rng, turns), rng.normal(size=mechanism.nv)) for turns in range(SPECIAL)]
+    speeds = measured(mechanism).v
+    states = [(_turned(mechanism, rng, turns), rng.normal(size=mechanism.nv) * speeds) for turns in range(SPECIAL)]
     if mechanism.is_closed_kind:
         states = [(q, nearest_velocity(mechanism, q, v)) for q, v in states[: SPECIAL // 2]]
         states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
-        states += [random_closed_state(mechanism, rng, WIDE) for _ in range(ORDINARY)]
+        states += [random_closed_state(mechanism, rng, WIDE, any_mode=True) for _ in range(ORDINARY)]
     else:
         states += [mechanism.random_state(rng) for _ in range(ORDINARY)]
     return _with_errors(mechanism, *(np.array(values) for values in zip(*states, strict=True)))
 
 
 def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:
+    """The states, with velocities of about 1 brought to the mechanism's own rate."""
+    rate = natural_rate(mechanism) or 1.0
     if not mechanism.is_closed_kind:
-        return States(mechanism, q, v, np.zeros_like(q), np.zeros_like(v))
+        return States(mechanism, q, v * rate, np.zeros_like(q), np.zeros_like(v), rate)
     own = measured(mechanism)
     open_by = [closure_error(own.mechanism, x) for x in q / own.q]
     slip_by = [closure_error(own.mechanism, x, u) for x, u in zip(q / own.q, v / own.v, strict=True)]
     position, speed = (np.maximum(errors, _ROUNDING)[:, None] for errors in (open_by, slip_by))
-    return States(mechanism, q, v, position * own.q, speed * own.v)
+    return States(mechanism, q, v * rate, position * own.q, speed * own.v * rate, rate)
 
 
 def _turned(mechanism: Mechanism, rng: np.random.Generator, turns: int) -> Floats:
     """The neutral configuration, and for other turns than 0 quarter turns from it of what no loop or coupling holds."""
     q = closed_home(mechanism) if mechanism.is_closed_kind else mechanism.neutral()
     held = {joint for group in loop_groups(mechanism) for joint in group.joints}
+    units = natural(mechanism).q
     for joint in mechanism.movable_joints:
         if turns and joint.nq == joint.nv and joint not in held:
-            q[mechanism.q_slices[joint.name]] += rng.integers(-1, 2, joint.nq) * np.pi / 2
+            here = mechanism.q_slices[joint.name]
+            q[here] += rng.integers(-1, 2, joint.nq) * np.pi / 2 * units[here]
     return q

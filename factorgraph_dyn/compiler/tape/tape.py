@@ -77,7 +77,8 @@ class Tape:
         operation, left, right: Of every node; node 0 stands for the number zero.
         residue: Of every node, modulo the field's prime.
         constants: Value of every constant node.
-        constant_errors: By how much a constant may be off, where that is more than its own rounding.
+        constant_errors: By how much a constant may be off, where that is known; of several of the same digits, what the
+            most exact of them may be.
         input_names: Name of every input node.
         input_samples: Value of every input node at the sampled states.
         input_errors: By how much these may be off, as configurations that close loops are.
@@ -104,7 +105,7 @@ class Tape:
         self._constant_of_digits: dict[str, int] = {}
         self._circle_points: dict[int, field.CirclePoint] = {}
         self._signs: dict[int, int] = {}
-        self.constant(1.0)
+        self.constant(1.0, error=0.0)
 
     def __len__(self) -> int:
         return len(self.operation)
@@ -150,13 +151,13 @@ class Tape:
             self.input(name, values, residue) for name, values, residue in zip(names, samples, residues, strict=True)
         ]
 
-    def constant(self, value: float, residue: int | None = None, error: float = 0.0) -> int:
+    def constant(self, value: float, residue: int | None = None, error: float | None = None) -> int:
         """Reference to a number.
 
         Args:
             value: The number.
             residue: Its residue where that is known better than from its digits.
-            error: By how much the number may be off, beyond its own rounding.
+            error: By how much the number may be off where it comes from, beyond its own rounding, if that is known.
         """
         value = float(value)
         if value == 0.0:
@@ -171,10 +172,11 @@ class Tape:
         digits = format(value, f".{_SAME_DIGITS - 1}e")
         node = self._constant_of_digits.get(digits)
         if node is None:
-            node = self._new_constant(value, residue, error)
+            node = self._new_constant(value, residue, error or 0.0)
             self._constant_of_digits[digits] = node
-        if error > self.constant_errors.get(node, _ROUNDING * value):
-            self.constant_errors[node] = error
+        if error is not None:  # a crumb beside large numbers must not make crumbs of small numbers elsewhere
+            error = max(error, _ROUNDING * value)
+            self.constant_errors[node] = min(error, self.constant_errors.get(node, error))
         return node
 
     def _new_constant(self, value: float, residue: int | None, error: float) -> int:
