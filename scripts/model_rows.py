@@ -19,8 +19,7 @@ from typing import Any
 
 from factorgraph_dyn.compare.engine_agreement import compare_with_engine
 from factorgraph_dyn.compare.kernel_agreement import KernelAgreement, compare_kernel, references
-from factorgraph_dyn.compare.peers import engine_of, handed_engine
-from factorgraph_dyn.compare.peers.engines import Engine
+from factorgraph_dyn.compare.peers.engines import Engine, engine_of, handed_engine
 from factorgraph_dyn.compiler.kernel.compile import describe
 from factorgraph_dyn.errors import CompileError, FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.model import Mechanism

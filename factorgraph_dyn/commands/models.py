@@ -11,7 +11,7 @@ import typer
 
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot
 from factorgraph_dyn.compare.engine_agreement import Agreement, compare_with_engine
-from factorgraph_dyn.compare.peers import engine_of, handed_engine
+from factorgraph_dyn.compare.peers.engines import engine_of, handed_engine
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.files.load import format_of

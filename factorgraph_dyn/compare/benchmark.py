@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from factorgraph_dyn.compare.peers import adapter
+from factorgraph_dyn.compare.peers.engines import adapter
 from factorgraph_dyn.compare.timing import best_of
 from factorgraph_dyn.compiler import Kernel, compile
 from factorgraph_dyn.errors import InputError

@@ -14,8 +14,11 @@ import gtsam
 import numpy as np
 
 from factorgraph_dyn.checks import check_count, random_generator, shown
-from factorgraph_dyn.compare.kernel_measurement import KernelMeasurement
+from factorgraph_dyn.compare.accuracy import AccuracyCheck
+from factorgraph_dyn.compare.cost import smallest_pivot
 from factorgraph_dyn.compare.timing import best_of
+from factorgraph_dyn.compiler.kernel.compile import compile_problem
+from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
 from factorgraph_dyn.equations.problem import Problem, solved_problem
 from factorgraph_dyn.errors import FactorGraphDynError, OrderingError
@@ -39,6 +42,8 @@ from factorgraph_dyn.spatial import Floats
 REPEATS = 20
 SINGULAR = 1e-13  # singular values below this share of the largest are redundant loops
 MEASURING_TIME = 0.2  # s for each ordering, so that large mechanisms stay quick to compare
+KERNEL_STATES, KERNEL_TIME, KERNEL_REPEATS = 1024, 0.05, 100_000  # time in s for each kernel
+LARGEST_COMPILED = 4_500  # operations; LLVM would take minutes for more
 
 
 def compare_orderings(
@@ -78,7 +83,7 @@ def compare_orderings(
     chosen = _chosen(orderings)
     rows = [_row(state, known, graph, ordering, exact, repeats) for ordering in chosen]
     if kernels:
-        measure = KernelMeasurement(mechanism, asked)
+        measure = _Kernels(mechanism, asked)
         for row, ordering in zip(rows, chosen, strict=True):
             if "error" in row:
                 measure.add_to(row, ordering)
@@ -135,6 +140,39 @@ def _row(
         "error": float(np.abs(values - exact).max() / np.abs(exact).max()),
         "note": "",
     }
+
+
+class _Kernels:
+    """The kernels' side: operations, time, error and smallest pivot of each ordering, at one batch of states."""
+
+    def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
+        self.mechanism, self._problem = mechanism, problem
+        self._check: AccuracyCheck | None = None
+
+    def add_to(self, row: dict[str, Any], ordering: OrderingLike) -> None:
+        """Add the kernel's columns to a row; one without a kernel says why in its note."""
+        try:
+            program = trace(self.mechanism, self._problem, ordering).program
+            if self._check is None:
+                self._check = AccuracyCheck(self.mechanism, self._problem, states=KERNEL_STATES)
+        except FactorGraphDynError as error:
+            row["note"] = "no kernel: " + str(error).split(". ")[0] + "."
+            return
+        note = row.pop("note")
+        row["operations"] = program.operations.total
+        row["pivot"] = smallest_pivot(self.mechanism, self._problem, program)
+        row["kernel_error"] = self._check.error(program)
+        if program.operations.total <= LARGEST_COMPILED:
+            row["kernel_ns"] = 1e9 * self._time(ordering, self._check)
+        else:
+            note = f"kernel not compiled: more than {LARGEST_COMPILED} operations."
+        row["note"] = note
+
+    def _time(self, ordering: OrderingLike, check: AccuracyCheck) -> float:
+        """The best time of a state, s."""
+        kernel = compile_problem(self.mechanism, self._problem, ordering)
+        arguments = [np.ascontiguousarray(argument) for argument in check.arguments]
+        return best_of(lambda: kernel(*arguments), KERNEL_REPEATS, KERNEL_TIME) / len(arguments[0])
 
 
 def elimination_time(graph: LinearGraph, ordering: Ordering, repeats: int) -> float:

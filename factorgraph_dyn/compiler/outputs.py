@@ -17,7 +17,7 @@ from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated
 from factorgraph_dyn.compiler.proof.newton_euler import ManyStates, Response
 from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
-from factorgraph_dyn.equations import LinearGraph, State, Variable
+from factorgraph_dyn.equations import LinearGraph, State
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
@@ -34,7 +34,6 @@ class Solved:
 
     Attributes:
         values: The symbols of the arguments, zero for those that the problem does not take.
-        columns: Of every variable.
     """
 
     tape: Tape
@@ -43,7 +42,6 @@ class Solved:
     values: Mapping[str, SymbolArray]
     state: State
     graph: LinearGraph
-    columns: Mapping[Variable, tuple[int, ...]]
     eliminated: Eliminated
 
     def of(self, name: str) -> list[int]:
@@ -53,7 +51,7 @@ class Solved:
             CompileError: The equations do not determine them.
         """
         found = []
-        for column in self.columns[self.graph.by_name[name]]:
+        for column in self._columns(name):
             terms = self.eliminated.solution[column]
             if set(terms) - {UNIT}:
                 raise CompileError(f"{name} is not determined: {_why_free(name)}", variable=name)
@@ -71,11 +69,14 @@ class Solved:
             matrix[i] = [terms.get(cause, ZERO) for cause in causes]
         return matrix
 
+    def _columns(self, name: str) -> range:
+        part = self.graph.column_slices[self.graph.by_name[name]]
+        return range(part.start, part.stop)
+
     def _joint_columns(self, kind: str) -> list[int]:
         """The columns of a or tau that are unknown, joint by joint."""
         names = [f"{kind}[{joint.name}]" for joint in self.mechanism.movable_joints]
-        unknown = [self.graph.by_name[name] for name in names if name in self.graph.by_name]
-        return [column for variable in unknown for column in self.columns[variable]]
+        return [column for name in names if name in self.graph.by_name for column in self._columns(name)]
 
 
 class Plain(NamedTuple):
@@ -107,10 +108,6 @@ def _joint_vector(solved: Solved, kind: str, _: str) -> References:
     return refs
 
 
-def _twist(solved: Solved, _: str, link: str) -> References:
-    return references(solved.tape, solved.state.twists[link])
-
-
 def _acceleration(solved: Solved, kind: str, link: str) -> References:
     if link == solved.mechanism.base:
         return references(solved.tape, base_acceleration(solved.mechanism))
@@ -119,38 +116,24 @@ def _acceleration(solved: Solved, kind: str, link: str) -> References:
     return references(solved.tape, A - np.concatenate([np.zeros(3), cross(V[:3], V[3:])]))
 
 
-def _wrench(solved: Solved, kind: str, joint: str) -> References:
-    return np.array(solved.of(f"{kind}[{joint}]"), dtype=np.int64)
-
-
-def _true_twist(plain: Plain, link: str) -> tuple[Floats, Floats]:
-    return plain.here.V[link][:, None], plain.here.V_size[link][:, None]
-
-
-def _true_acceleration(plain: Plain, link: str) -> tuple[Floats, Floats]:
-    return plain.true.A[link], plain.true.A_size[link] + plain.blur.A_size[link]
-
-
-def _true_wrench(plain: Plain, joint: str) -> tuple[Floats, Floats]:
-    if joint in plain.loops:
-        return plain.loops[joint]
-    return plain.true.F[joint], plain.true.F_size[joint] + plain.blur.F_size[joint]
-
-
 # What reads a result off a solved graph, by its kind and owner.
 OUTPUTS: dict[str, Callable[[Solved, str, str], References]] = {
     "a": _joint_vector,
     "tau": _joint_vector,
-    "V": _twist,
+    "V": lambda solved, kind, link: references(solved.tape, solved.state.twists[link]),
     "A": _acceleration,
-    "F": _wrench,
+    "F": lambda solved, kind, joint: np.array(solved.of(f"{kind}[{joint}]"), dtype=np.int64),
 }
 # What gives its true value (states, columns, entries) by its owner, and its terms' sizes (states, columns, sorts),
 # one for every sort of entries, such as moments and forces; a and tau are what is solved for.
 TRUE_VALUES: dict[str, Callable[[Plain, str], tuple[Floats, Floats]]] = {
-    "V": _true_twist,
-    "A": _true_acceleration,
-    "F": _true_wrench,
+    "V": lambda plain, link: (plain.here.V[link][:, None], plain.here.V_size[link][:, None]),
+    "A": lambda plain, link: (plain.true.A[link], plain.true.A_size[link] + plain.blur.A_size[link]),
+    "F": lambda plain, joint: (
+        plain.loops[joint]
+        if joint in plain.loops
+        else (plain.true.F[joint], plain.true.F_size[joint] + plain.blur.F_size[joint])
+    ),
 }
 
 

@@ -122,7 +122,7 @@ class Tracer:
         columns = self.columns_of(graph)
         chosen, unknowns = self.order(graph, ordering)
         eliminated = self.elimination(graph, columns, unknowns).run()
-        outputs = [self.output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
+        outputs = [self.output(name, state, graph, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
         guards = _distinct([*self.guards(state), *eliminated.guards])
@@ -215,17 +215,9 @@ class Tracer:
                         row[column] = self.tape.add(row.get(column, ZERO), int(ref))
         return rows
 
-    def output(
-        self,
-        name: str,
-        state: State,
-        graph: LinearGraph,
-        columns: dict[Variable, tuple[int, ...]],
-        eliminated: Eliminated,
-    ) -> References:
+    def output(self, name: str, state: State, graph: LinearGraph, eliminated: Eliminated) -> References:
         """References of one result."""
-        solved = Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, columns, eliminated)
-        return read_output(solved, name)
+        return read_output(Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated), name)
 
 
 def _know_constants(tape: Tape, mechanism: Mechanism) -> None:

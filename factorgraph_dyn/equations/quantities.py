@@ -85,11 +85,8 @@ def check_output(mechanism: Mechanism, name: str) -> None:
     """Raise an InputError that lists all outputs unless there is one of this name."""
     kind, owner = split_name(name)
     found = QUANTITIES.get(kind)
-    if found is not None and found.is_output:
-        if not found.of and name == kind:
-            return
-        if found.of and owner in OWNERS[found.of][1](mechanism):
-            return
+    if found and found.is_output and (owner in OWNERS[found.of][1](mechanism) if found.of else name == kind):
+        return
     kinds = [(kind, each.of) for kind, each in QUANTITIES.items() if each.is_output]
     offers = [kind for kind, of in kinds if not of]
     for of, (owners, names) in OWNERS.items():

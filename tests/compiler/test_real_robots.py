@@ -9,7 +9,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compare.kernel_agreement import compare_kernel, independent_motors, references
-from factorgraph_dyn.compare.peers import engine_of, handed_engine
+from factorgraph_dyn.compare.peers.engines import engine_of, handed_engine
 from factorgraph_dyn.compare.peers.pinocchio import PinocchioEngine
 from scripts.validate_models import package_folders
 

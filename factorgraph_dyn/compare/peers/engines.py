@@ -11,15 +11,20 @@ and body twists [omega; v]. Damping, friction and springs that an engine ignores
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
+from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.files.load import format_of
 from factorgraph_dyn.spatial import Floats
 
 Call = Callable[[], object]
+PACKAGES = {"pinocchio": "pin", "mujoco": "mujoco"}  # by adapter, what pip installs
 
 
 class Engine(Protocol):
@@ -32,6 +37,36 @@ class Engine(Protocol):
 
     def forces(self, q: Floats, v: Floats) -> Floats:
         """h at q, v, shape (nv,)."""
+
+
+def engine_of(mechanism: Mechanism, path: Path) -> Engine:
+    """The engine that fits a model file: Pinocchio for URDF, MuJoCo for MJCF.
+
+    Raises:
+        InputError: The engine is not installed, cannot read the file or reads other joints from it.
+    """
+    name = "mujoco" if format_of(path) == "MJCF" else "pinocchio"
+    engine: Engine = adapter(name).load(mechanism.tree, path)
+    return engine
+
+
+def handed_engine(mechanism: Mechanism) -> Engine:
+    """Pinocchio, handed a mechanism's tree joint by joint, without a file."""
+    engine: Engine = adapter("pinocchio").build(mechanism.tree)
+    return engine
+
+
+def adapter(name: str) -> Any:
+    """The adapter class of an engine.
+
+    Raises:
+        InputError: The engine is not installed.
+    """
+    try:
+        module = importlib.import_module(f"factorgraph_dyn.compare.peers.{name}")
+    except ImportError:
+        raise InputError(f"Checking needs {name}, which is not installed: pip install {PACKAGES[name]}") from None
+    return module.ADAPTER
 
 
 def joint_forces(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:

@@ -8,7 +8,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compare.engine_agreement import compare_with_engine
-from factorgraph_dyn.compare.peers import engine_of, handed_engine
+from factorgraph_dyn.compare.peers.engines import engine_of, handed_engine
 from scripts import model_rows
 from scripts.validate_models import model_files, package_folders
 

@@ -5,7 +5,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compare.engine_agreement import compare_with_engine
-from factorgraph_dyn.compare.peers import engine_of
+from factorgraph_dyn.compare.peers.engines import engine_of
 from factorgraph_dyn.motion.kinematics import link_poses
 
 AGREES = 1e-10  # relative, with other engines
