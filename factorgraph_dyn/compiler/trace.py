@@ -43,8 +43,8 @@ from factorgraph_dyn.compiler import program as programs
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
-from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
-from factorgraph_dyn.compiler.guards import NOTHING, closure_guards, mode_guards
+from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown, condition
+from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, mode_guards, only_turns
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
 from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.route import CHEAP, Route
@@ -142,7 +142,7 @@ class Tracer:
         outputs = [self.output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        guards = _distinct([*self.guards(state), *eliminated.guards])
+        guards = _distinct([*self.guards(state, graph, columns, eliminated), *eliminated.guards])
         arguments = [programs.Operand((len(self.values[name]),)) for name in self.problem.arguments]
         results = [programs.Operand(output.shape) for output in outputs]
         program = programs.build(
@@ -156,18 +156,40 @@ class Tracer:
         )
         return Traced(program, chosen, eliminated.redundant)
 
-    def guards(self, state: State) -> list[programs.Guard]:
+    def guards(
+        self, state: State, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated
+    ) -> list[programs.Guard]:
         """What has to be watched whatever the ordering is: that loops are closed."""
         q, own = self.values["q"], measured(self.given)
-        closed = closure_guards(self.tape, state, q, own, self._square_given())
-        return closed + mode_guards(self.tape, self.given, q, sampled_states(self.given).q, own)
+        found = closure_guards(self.tape, state, q, own, self._square_given())
+        found += mode_guards(self.tape, self.given, q, sampled_states(self.given).q, own)
+        if self._moves_as_given:
+            solved = {
+                link: symbols(self.tape, self._solved(f"A[{link}]", graph, columns, eliminated))
+                for link in self.mechanism.link_names
+            }
+            missed = breaches(state, own, self.values["a"], solved)
+            refs = [[int(ref) for ref in references(self.tape, misfit) if ref] for misfit in missed]
+            found += [condition(self.samples, misfits, self._per_square_given()) for misfits in refs if misfits]
+        return found
+
+    @property
+    def _moves_as_given(self) -> bool:
+        """Whether all accelerations are given, and loops can be looked at where their sides meet."""
+        return self.is_closed and bool(self.problem.known_a.all()) and all(map(only_turns, self.mechanism.loops))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether there are loops or couplings, and values at a state that may contradict them."""
+        return self.mechanism.is_closed_kind and self.problem.kept is None
 
     def elimination(
         self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
     ) -> Elimination:
         """The elimination of the unknowns in their order."""
         rows, noisy = self.rows_of(graph, columns), bool(self.mechanism.loops)
-        given = self._per_square_given() if self.problem.known_a.any() and self.mechanism.is_closed_kind else None
+        is_tied = self.problem.known_a.any() and self.mechanism.is_closed_kind and not self._moves_as_given
+        given = self._per_square_given() if is_tied else None
         sizes = self.magnitudes.of(graph)
         return Elimination(self.tape, self.samples, rows, unknowns, magnitudes=sizes, noisy=noisy, given=given)
 
@@ -251,12 +273,19 @@ class Tracer:
         kind, owner = name[0], name[2:-1]
         if kind == "V":
             return references(self.tape, state.twists[owner])
-        if kind == "A" and owner == self.mechanism.base:
-            return references(self.tape, base_acceleration(self.mechanism))
-        refs = [self._constant_term(column, name, eliminated) for column in columns[graph.by_name[name]]]
+        refs = self._solved(name, graph, columns, eliminated)
         if kind == "A":  # back from the classical acceleration to the spatial one
             V = state.twists[owner]
             return references(self.tape, symbols(self.tape, refs) - np.concatenate([np.zeros(3), cross(V[:3], V[3:])]))
+        return refs
+
+    def _solved(
+        self, name: str, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated
+    ) -> npt.NDArray[np.int64]:
+        """References of a variable of the graph, or of the base's acceleration."""
+        if name == f"A[{self.mechanism.base}]":
+            return references(self.tape, base_acceleration(self.mechanism))
+        refs = [self._constant_term(column, name, eliminated) for column in columns[graph.by_name[name]]]
         return np.array(refs, dtype=np.int64)
 
     def _joint_vector(
