@@ -79,12 +79,6 @@ def inverse_adjoint(T: Array) -> Array:
     return Ad
 
 
-def seen_from(T: Array, V: Array) -> Array:
-    """The twist V of frame a as frame b at T_a_b has it: ``inverse_adjoint(T) @ V`` without the matrix, shape (6,)."""
-    R_inverse, p = T[:3, :3].T, T[:3, 3]
-    return np.concatenate([R_inverse @ V[:3], R_inverse @ (V[3:] + cross(V[:3], p))])
-
-
 def bracket(V: Array, W: Array) -> Array:
     """The Lie bracket ad_V W of two twists, shape (6,)."""
     a, b, c, x, y, z = V.tolist()

@@ -11,14 +11,13 @@ A loop is looked at where its two sides meet, on vectors: cheaper than what elim
 Operations of kernels without and with guards:
 
                  four_bar     five_bar     stewart         delta
-    inverse      98  @@       116  @@      2335  @@        2519  @@
-    forward      191 @@       303  @@      7674  @@        11730 @@
+    inverse      98  176      116  244     2335  3180      2519  3416
+    forward      191 232      303  357     7674  8104      11730 12204
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,16 +28,17 @@ from factorgraph_dyn.compiler.program import Guard
 from factorgraph_dyn.compiler.tape.symbol import Symbol, references
 from factorgraph_dyn.compiler.tape.tape import Tape
 from factorgraph_dyn.equations import State
+from factorgraph_dyn.equations.dynamics_graph import link_accelerations
 from factorgraph_dyn.model import Loop, Mechanism
 from factorgraph_dyn.model.units import Natural
 from factorgraph_dyn.motion.closure import constant_directions, coupling_error
 from factorgraph_dyn.motion.kinematics import link_poses
 from factorgraph_dyn.motion.loop_groups import loop_groups
+from factorgraph_dyn.motion.random_states import APART, MOST_MODES
 from factorgraph_dyn.spatial import Array, Floats, cross
 
 _OPEN = 0.02
 _POWERS = {2: "square", 4: "fourth power"}
-_MODES = 3  # assembly modes of a locked group of loops, at most
 _STILL = 1e-6  # of the accelerations of a mechanism, a squared speed below which it is as good as at rest
 NOTHING = 1e-200  # far below the square of any number that means something, so that 0 / 0 is 0
 
@@ -63,10 +63,10 @@ def closure_guards(tape: Tape, state: State, q: Array, own: Natural, given: Symb
     ]
 
 
-def only_turns(loop: Loop) -> bool:
-    """Whether a loop's two frames have one origin, and it always constrains the same directions."""
+def is_ball(loop: Loop) -> bool:
+    """Whether a loop holds two points together and nothing else."""
     C = constant_directions(loop)
-    return C is not None and int(np.linalg.matrix_rank(C[3:])) == 3
+    return C is not None and C.shape[1] == 3 and not C[:3].any()
 
 
 class _Meeting:
@@ -74,56 +74,58 @@ class _Meeting:
 
     Attributes:
         own: Units in which closing is measured.
-        directions: Those that it constrains, in its frame on the successor, shape (6, rows); None where they vary.
-        ends: On each side the link, and the successor's frame as the link has it.
+        R: How the successor's frame is turned in the predecessor's.
     """
 
     def __init__(self, state: State, loop: Loop, poses: Mapping[str, Array], own: Natural) -> None:
         self.state, self.loop, self.own = state, loop, own
-        self.directions = constant_directions(loop)
+        T_world_frame = poses[loop.predecessor] @ loop.predecessor_placement
         T_world_child = poses[loop.successor] @ loop.successor_placement
-        across = spatial.inverse_pose(poses[loop.predecessor]) @ T_world_child
-        self.ends = (loop.successor, loop.successor_placement), (loop.predecessor, across)
-        self._apart = T_world_child[:3, 3] - (poses[loop.predecessor] @ loop.predecessor_placement)[:3, 3]
-        self._T_frame_child = spatial.inverse_pose(loop.predecessor_placement) @ across
+        self._apart = T_world_child[:3, 3] - T_world_frame[:3, 3]
+        self._T = spatial.inverse_pose(T_world_frame) @ T_world_child
+        self.R = self._T[:3, :3]
 
     @property
     def misfit(self) -> Symbol:
         """Square of what q misses, lengths in parts of the mechanism's length."""
-        p = self._apart if only_turns(self.loop) else self._T_frame_child[:3, 3]  # how far apart is so in any axes
-        misfit = self.loop.type.misfit(self.loop.axes, spatial.pose(self._T_frame_child[:3, :3], p / self.own.length))
-        return _square(misfit)
-
-    @cached_property
-    def twists(self) -> tuple[Array, Array]:
-        """Of both sides, in the successor's frame, shape (6,) each."""
-        there, back = (spatial.seen_from(T, self.state.twists[link]) for link, T in self.ends)
-        return there, back
+        meets = not self.loop.type.subspace(self.loop.axes, self.loop.pitch, np.eye(4))[3:].any()
+        p = self._apart if meets else self._T[:3, 3]  # how far apart two origins are is so in any axes
+        return _square(self.loop.type.misfit(self.loop.axes, spatial.pose(self.R, p / self.own.length)))
 
     @property
     def slip(self) -> Symbol:
         """Square of what v misses, lengths likewise."""
-        there, back = self.twists
-        if self.directions is not None:
-            return _square(self._constrained(there - back))
+        twists, C = self.state.twists, constant_directions(self.loop)
+        if is_ball(self.loop):
+            return _square(self._parting({link: _velocity(V) for link, V in twists.items()}))
         here = self.state.loops[self.loop.name]
-        S_here = spatial.inverse_adjoint(self.loop.successor_placement) @ here.S
-        return _square((there - back - S_here @ here.v) / self.own.motion)
+        slip = twists[here.child] - here.Ad_child_parent @ twists[here.parent]
+        if C is None:
+            return _square((slip - here.S @ here.v) / self.own.motion)
+        seen = C.T @ spatial.inverse_adjoint(self.loop.successor_placement)
+        return _square(seen @ slip / (C.T @ self.own.motion))
 
     def breach(self, accelerations: Mapping[str, Array]) -> Array:
-        """What classical accelerations of the links' origins miss; for loops that only turn."""
-        (a, a_linear), (b, b_linear) = (self._accelerated(accelerations[link], link, T) for link, T in self.ends)
-        turning = cross(self.twists[0][:3] - self.twists[1][:3], self.twists[1][:3])
-        return self._constrained(np.concatenate([a - b + turning, a_linear - b_linear]))
+        """What classical accelerations of the links' origins miss of a ball."""
+        twists = self.state.twists
+        return self._parting({link: _acceleration(A, twists[link][:3]) for link, A in accelerations.items()})
 
-    def _accelerated(self, A: Array, link: str, T: Array) -> tuple[Array, Array]:
-        """How a link makes the successor's frame turn and its origin accelerate, in that frame."""
-        omega, R, p = self.state.twists[link][:3], T[:3, :3], T[:3, 3]
-        return R.T @ A[:3], R.T @ (A[3:] + cross(A[:3], p) + cross(omega, cross(omega, p)))
+    def _parting(self, of: Mapping[str, Callable[[Floats], Array]]) -> Array:
+        """How the two points of a ball part, from what each link makes of a point on it."""
+        (R, p), (R_back, p_back) = (
+            (placement[:3, :3], placement[:3, 3])
+            for placement in (self.loop.successor_placement, self.loop.predecessor_placement)
+        )
+        there, back = R.T @ of[self.loop.successor](p), R_back.T @ of[self.loop.predecessor](p_back)
+        return np.asarray((there - self.R.T @ back) / self.own.length)
 
-    def _constrained(self, motion: Array) -> Array:
-        assert self.directions is not None
-        return np.asarray(self.directions.T @ (motion / self.own.motion))
+
+def _velocity(V: Array) -> Callable[[Floats], Array]:
+    return lambda p: V[3:] + cross(V[:3], p)
+
+
+def _acceleration(A: Array, omega: Array) -> Callable[[Floats], Array]:
+    return lambda p: A[3:] + cross(A[:3], p) + cross(omega, cross(omega, p))
 
 
 def _square(x: Array) -> Symbol:
@@ -144,15 +146,15 @@ def _of_loops(state: State, own: Natural) -> Iterator[tuple[str, str, Symbol]]:
         yield "v", meeting.loop.name, meeting.slip
 
 
-def breaches(state: State, own: Natural, a: Array, accelerations: Mapping[str, Array]) -> list[Array]:
-    """What given accelerations miss of every coupling and loop, all of which only turn.
+def breaches(state: State, own: Natural, a: Array) -> list[Array]:
+    """What given accelerations miss of every coupling and loop, all of which are balls.
 
     Args:
         state: The state of symbols.
         own: Units in which closing is measured.
         a: Given accelerations of all joints.
-        accelerations: Classical accelerations of the links' origins that follow, by link.
     """
+    accelerations = link_accelerations(state, a, classical=True)
     found = [meeting.breach(accelerations) for meeting in _meetings(state, own)]
     mechanism = state.mechanism
     for coupling in mechanism.couplings:
@@ -201,10 +203,10 @@ def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own
     for group in loop_groups(mechanism):
         plain = [joint for joint in group.joints if joint.nq == joint.nv == 1]
         places = [mechanism.q_slices[joint.name].start for joint in plain]
-        modes = np.unique(np.round(samples[:, places] / own.q[places], 6), axis=0)
-        if not plain or len(modes) > _MODES:
-            continue  # joints that move have as many configurations as samples
         turns = [joint.kind in TURNING for joint in plain]
+        modes = _different(samples[:, places] / own.q[places], turns)
+        if not plain or len(modes) > MOST_MODES:
+            continue  # joints that move have as many configurations as samples
         away = [_away(q[places] / own.q[places], mode, turns) for mode in modes]
         others = [[_away(mode, modes[m], turns) for m in range(len(modes)) if m != k] for k, mode in enumerate(modes)]
         ref = abs(int(references(tape, np.array([np.prod(away)]))[0]))
@@ -212,6 +214,15 @@ def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own
         names = ", ".join(joint.name for joint in group.joints)
         guards.append(Guard(ref, threshold, f"square by which {names} miss the known assembly modes", small=True))
     return guards
+
+
+def _different(places: Floats, turns: list[bool]) -> list[Floats]:
+    """Those of the places that are not the same as one before."""
+    found: list[Floats] = []
+    for place in places:
+        if all(_away(place, other, turns) > APART**2 for other in found):
+            found.append(place)
+    return found
 
 
 def _away(q: Array, mode: Floats, turns: list[bool]) -> Any:

@@ -44,7 +44,7 @@ from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown, condition
-from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, mode_guards, only_turns
+from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, is_ball, mode_guards
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
 from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.route import CHEAP, Route
@@ -142,7 +142,7 @@ class Tracer:
         outputs = [self.output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        guards = _distinct([*self.guards(state, graph, columns, eliminated), *eliminated.guards])
+        guards = _distinct([*self.guards(state), *eliminated.guards])
         arguments = [programs.Operand((len(self.values[name]),)) for name in self.problem.arguments]
         results = [programs.Operand(output.shape) for output in outputs]
         program = programs.build(
@@ -156,19 +156,13 @@ class Tracer:
         )
         return Traced(program, chosen, eliminated.redundant)
 
-    def guards(
-        self, state: State, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated
-    ) -> list[programs.Guard]:
+    def guards(self, state: State) -> list[programs.Guard]:
         """What has to be watched whatever the ordering is: that loops are closed."""
         q, own = self.values["q"], measured(self.given)
         found = closure_guards(self.tape, state, q, own, self._square_given())
         found += mode_guards(self.tape, self.given, q, sampled_states(self.given).q, own)
         if self._moves_as_given:
-            solved = {
-                link: symbols(self.tape, self._solved(f"A[{link}]", graph, columns, eliminated))
-                for link in self.mechanism.link_names
-            }
-            missed = breaches(state, own, self.values["a"], solved)
+            missed = breaches(state, own, self.values["a"])
             refs = [[int(ref) for ref in references(self.tape, misfit) if ref] for misfit in missed]
             found += [condition(self.samples, misfits, self._per_square_given()) for misfits in refs if misfits]
         return found
@@ -176,7 +170,7 @@ class Tracer:
     @property
     def _moves_as_given(self) -> bool:
         """Whether all accelerations are given, and loops can be looked at where their sides meet."""
-        return self.is_closed and bool(self.problem.known_a.all()) and all(map(only_turns, self.mechanism.loops))
+        return self.is_closed and bool(self.problem.known_a.all()) and all(map(is_ball, self.mechanism.loops))
 
     @property
     def is_closed(self) -> bool:
@@ -194,11 +188,15 @@ class Tracer:
         return Elimination(self.tape, self.samples, rows, unknowns, magnitudes=sizes, noisy=noisy, given=given)
 
     def _per_square_given(self) -> int:
-        """One over the squared size of everything that is given, in the mechanism's own units."""
+        """One over the squared size of everything that is given, in the mechanism's own units.
+
+        Accelerations that are given all are as large as what velocities ask for.
+        """
         own = natural(self.given)
-        v = self.values["v"] / own.v
+        a, v = self.values["a"] / own.v, self.values["v"] / own.v
         gravity = float(np.linalg.norm(np.asarray(self.given.gravity))) / own.length
-        size = self._square_given() + np.sum(v * v) ** 2 + (gravity**2 or NOTHING)
+        size = np.sum(a * a) if self.problem.known_a.all() else self._square_given() + np.sum(v * v) ** 2
+        size = size + (gravity**2 or NOTHING)
         return int(references(self.tape, np.array([1.0 / size]))[0])
 
     def _square_given(self) -> Symbol:
@@ -273,19 +271,12 @@ class Tracer:
         kind, owner = name[0], name[2:-1]
         if kind == "V":
             return references(self.tape, state.twists[owner])
-        refs = self._solved(name, graph, columns, eliminated)
+        if kind == "A" and owner == self.mechanism.base:
+            return references(self.tape, base_acceleration(self.mechanism))
+        refs = [self._constant_term(column, name, eliminated) for column in columns[graph.by_name[name]]]
         if kind == "A":  # back from the classical acceleration to the spatial one
             V = state.twists[owner]
             return references(self.tape, symbols(self.tape, refs) - np.concatenate([np.zeros(3), cross(V[:3], V[3:])]))
-        return refs
-
-    def _solved(
-        self, name: str, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated
-    ) -> npt.NDArray[np.int64]:
-        """References of a variable of the graph, or of the base's acceleration."""
-        if name == f"A[{self.mechanism.base}]":
-            return references(self.tape, base_acceleration(self.mechanism))
-        refs = [self._constant_term(column, name, eliminated) for column in columns[graph.by_name[name]]]
         return np.array(refs, dtype=np.int64)
 
     def _joint_vector(
