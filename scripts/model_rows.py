@@ -7,12 +7,12 @@ file that takes for ever or ends the process is a row like any other.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import multiprocessing
 import resource
 import signal
 import time
 import traceback
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from typing import Any
 from factorgraph_dyn.compare.engine_agreement import compare_with_engine
 from factorgraph_dyn.compare.kernel_agreement import KernelAgreement, compare_kernel, references
 from factorgraph_dyn.compare.peers.engines import Engine, engine_of, handed_engine
-from factorgraph_dyn.compiler.kernel.compile import describe
 from factorgraph_dyn.errors import CompileError, FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.files.load import load
@@ -92,8 +91,7 @@ def _load(path: Path, folder: Path, options: argparse.Namespace, row: dict[str, 
 
 def _digest(mechanism: Mechanism) -> str:
     """The same for mechanisms that differ in nothing but their name."""
-    parts = (mechanism.links, mechanism.joints, mechanism.loops, mechanism.couplings, mechanism.gravity)
-    return hashlib.sha256(describe(parts)).hexdigest()
+    return replace(mechanism, name="any", frames=()).fingerprint
 
 
 def _compare(
