@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,18 +65,19 @@ def _row(mechanism: Mechanism, problem: str, kernel: Kernel, repeats: int) -> di
         "ns a state": ours,
         "ns one call": single,
     }
-    pinocchio = _pinocchio_times(mechanism, problem, batch, repeats)
-    if pinocchio is not None:
-        loop, call = pinocchio
+    with suppress(InputError):  # Pinocchio is not installed, or does not have a joint
+        in_loop, one_call = adapter("pinocchio").build(mechanism).calls(problem, batch)
+        loop = 1e9 * best_of(in_loop, max(repeats // 4, 5)) / BATCH
+        call = 1e9 * best_of(lambda: [one_call() for _ in range(CALLS)], repeats) / CALLS
         row |= {
             "Pinocchio ns a state": loop,
             "times faster": loop / ours,
             "Pinocchio ns one call": call,
             "times faster (one call)": call / single,
         }
-    mujoco_call = _mujoco_time(mechanism, problem, repeats)
-    if mujoco_call is not None:
-        row["MuJoCo ns one call"] = mujoco_call
+    with suppress(InputError):
+        mujoco_call = adapter("mujoco").build(mechanism).call(problem)
+        row["MuJoCo ns one call"] = 1e9 * best_of(lambda: [mujoco_call() for _ in range(CALLS)], repeats) / CALLS
     return row
 
 
@@ -84,27 +86,6 @@ def _batch(mechanism: Mechanism) -> list[Floats]:
     rng = np.random.default_rng(0)
     q = np.array([mechanism.random_configuration(rng) for _ in range(BATCH)])
     return [q, rng.normal(size=(BATCH, mechanism.nv)), rng.normal(size=(BATCH, mechanism.nv))]
-
-
-def _pinocchio_times(
-    mechanism: Mechanism, problem: str, batch: list[Floats], repeats: int
-) -> tuple[float, float] | None:
-    """Pinocchio's ns a state in its own loop over the batch, and for one Python call."""
-    try:
-        in_loop, one_call = adapter("pinocchio").build(mechanism).calls(problem, batch)
-    except InputError:
-        return None
-    loop = best_of(in_loop, max(repeats // 4, 5))
-    call = best_of(lambda: [one_call() for _ in range(CALLS)], repeats)
-    return 1e9 * loop / BATCH, 1e9 * call / CALLS
-
-
-def _mujoco_time(mechanism: Mechanism, problem: str, repeats: int) -> float | None:
-    try:
-        call = adapter("mujoco").build(mechanism).call(problem)
-    except InputError:
-        return None
-    return 1e9 * best_of(lambda: [call() for _ in range(CALLS)], repeats) / CALLS
 
 
 def machine_name() -> str:

@@ -161,8 +161,6 @@ def make_problem(
 def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterable[str] | None = None) -> Problem:
     """A problem that the graph solves, with what is given by default where a hybrid one does not say."""
     check_choice(name, SOLVED_NAMES, "The problem")
-    if known_accelerations is not None:
-        known_accelerations = as_names(known_accelerations, "known_accelerations")
     return make_problem(mechanism, name, known_accelerations)
 
 
