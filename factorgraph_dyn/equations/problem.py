@@ -127,7 +127,7 @@ class Problem:
 def make_problem(
     mechanism: Mechanism,
     name: str,
-    known_accelerations: Iterable[str] | Mask | None = (),
+    known_accelerations: Sequence[str] | Mask = (),
     actuated: Iterable[str] | None = None,
     outputs: Sequence[str] | None = None,
     external_wrenches: Sequence[str] = (),
@@ -138,7 +138,7 @@ def make_problem(
         mechanism: The mechanism.
         name: One of `PROBLEM_NAMES`.
         known_accelerations: For hybrid problems, joints whose acceleration is given, or one boolean
-            an entry of a; None for every second freedom, or every motor's where there are loops.
+            an entry of a.
         actuated: For inverse dynamics and iwim, joints that have a motor; by default the joints marked actuated,
             for inverse dynamics of a tree every joint.
         outputs: Results to give instead of the usual ones.
@@ -159,9 +159,14 @@ def make_problem(
 
 
 def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterable[str] | None = None) -> Problem:
-    """A problem that the graph solves, with what is given by default where a hybrid one does not say."""
+    """A problem that the graph solves; by default a hybrid one gives every second freedom, with loops each motor's."""
     check_choice(name, SOLVED_NAMES, "The problem")
-    return make_problem(mechanism, name, known_accelerations)
+    if known_accelerations is not None:
+        return make_problem(mechanism, name, as_names(known_accelerations, "known_accelerations"))
+    if name != "hybrid":
+        return make_problem(mechanism, name)
+    motors = check_mechanism(mechanism).torque_entries()
+    return make_problem(mechanism, name, motors if mechanism.is_closed_kind else np.arange(mechanism.nv) % 2 == 0)
 
 
 def problem_graph(mechanism: Mechanism, problem: Problem) -> LinearGraph:
@@ -184,14 +189,9 @@ def without_kept(graph: LinearGraph, problem: Problem) -> LinearGraph:
     return LinearGraph(variables, stripped, graph.known)
 
 
-def _chosen(mechanism: Mechanism, problem: str, given: Iterable[str] | Mask | None) -> Mask:
+def _chosen(mechanism: Mechanism, problem: str, given: Sequence[str] | Mask) -> Mask:
     """The entries of a that a hybrid problem gives, shape (nv,)."""
-    nv = mechanism.nv
-    if given is None:
-        if problem != "hybrid":
-            return np.zeros(nv, dtype=bool)
-        return mechanism.torque_entries() if mechanism.is_closed_kind else np.arange(nv) % 2 == 0
-    mask = np.zeros(nv, dtype=bool)
+    mask = np.zeros(mechanism.nv, dtype=bool)
     if isinstance(given, np.ndarray) and given.dtype == bool:
         if given.shape != mask.shape:
             raise InputError(
