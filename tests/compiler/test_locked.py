@@ -6,9 +6,9 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler.guards import mode_guards
 from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_states
-from factorgraph_dyn.compiler.tape import Tape
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import symbols
+from factorgraph_dyn.compiler.tape.tape import Tape
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.motion.random_states import assembly_modes
 from factorgraph_dyn.motion.size import measured
