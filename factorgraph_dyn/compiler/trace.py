@@ -125,7 +125,7 @@ class Tracer:
         outputs = [self.output(name, state, graph, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        guards = _distinct([*self.guards(state), *eliminated.guards])
+        guards = _distinct([*self.guards(state), *eliminated.guards]) if self.problem.guarded else []
         arguments = [programs.Operand((len(self.values[name]),)) for name in self.problem.arguments]
         results = [programs.Operand(output.shape) for output in outputs]
         program = programs.build(

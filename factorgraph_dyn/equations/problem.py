@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from factorgraph_dyn.checks import as_names, check_choice
+from factorgraph_dyn.checks import as_names, check_choice, check_kind
 from factorgraph_dyn.equations.dynamics_graph import dynamics_graph
 from factorgraph_dyn.equations.given import Known, Mask
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
@@ -85,6 +85,7 @@ class Problem:
         outputs: Names of its results: a, tau, A[link], F[joint], V[link].
         known_a, known_tau: Which entries of a and tau are given, shape (nv,).
         pushed: Links on which an external wrench acts, an argument each.
+        guarded: Whether its kernel looks for states that it cannot answer, and answers nan.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Problem:
     known_a: Mask
     known_tau: Mask
     pushed: tuple[str, ...] = ()
+    guarded: bool = True
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -116,7 +118,8 @@ class Problem:
     @property
     def key(self) -> str:
         """Text that differs wherever two problems of a mechanism do."""
-        return repr((self.name, self.outputs, self.pushed, self.known_a.tolist(), self.known_tau.tolist()))
+        masks = self.known_a.tolist(), self.known_tau.tolist()
+        return repr((self.name, self.outputs, self.pushed, self.guarded, *masks))
 
     def known(self, a: Array | None = None, tau: Array | None = None) -> Known:
         """What is known for values of a and tau, by default zero, shape (nv,) each."""
@@ -131,6 +134,7 @@ def make_problem(
     actuated: Iterable[str] | None = None,
     outputs: Sequence[str] | None = None,
     external_wrenches: Sequence[str] = (),
+    guards: bool = True,
 ) -> Problem:
     """The problem that a user's words describe.
 
@@ -143,6 +147,7 @@ def make_problem(
             for inverse dynamics of a tree every joint.
         outputs: Results to give instead of the usual ones.
         external_wrenches: Links on which an external wrench acts.
+        guards: Whether its kernel looks for states that it cannot answer.
 
     Raises:
         InputError: A word that is not known.
@@ -155,7 +160,8 @@ def make_problem(
     chosen, motors = _chosen(mechanism, name, known_accelerations), mechanism.torque_entries(actuated)
     entries = {"none": ~everything, "all": everything, "chosen": chosen, "others": ~chosen, "passive": ~motors}
     pushed, shown = _pushed(mechanism, name, external_wrenches), _outputs(mechanism, name, outputs)
-    return Problem(name, shown, entries[kind.a], entries[kind.tau], pushed)
+    guarded = check_kind(guards, bool, "guards", "True or False")
+    return Problem(name, shown, entries[kind.a], entries[kind.tau], pushed, guarded)
 
 
 def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterable[str] | None = None) -> Problem:

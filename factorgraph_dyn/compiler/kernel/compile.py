@@ -51,6 +51,7 @@ def compile(
     actuated: Iterable[str] | None = None,
     outputs: Sequence[str] | None = None,
     external_wrenches: Sequence[str] = (),
+    guards: bool = True,
 ) -> Kernel:
     """A kernel: machine code for one problem of one mechanism, called like a function.
 
@@ -67,6 +68,9 @@ def compile(
         outputs: Results to give instead of the usual ones: any of a, tau, A[link], V[link], F[joint].
         external_wrenches: Links on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] in the link's frame.
+        guards: Whether it answers nan at states it cannot answer: far from closing loops, accelerations that
+            contradict them, pivots that vanish. Without, such states get numbers that mean nothing, and kernels of
+            loops cost a sixth to a half less; for those who make sure of their states themselves.
 
     Raises:
         InputError: A problem, joint or output that there is not.
@@ -74,7 +78,7 @@ def compile(
         CompileError: An ordering without safe pivots, an output that is not determined, or a kernel that does not
             satisfy the mechanism's equations.
     """
-    asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs, external_wrenches)
+    asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs, external_wrenches, guards)
     return compile_problem(mechanism, asked, ordering)
 
 
@@ -110,7 +114,7 @@ def _kernel(
         tuple(Operand(tuple(shape)) for shape in facts["outputs"]),
         facts["redundant"],
         facts["accuracy"],
-        lambda: trace(mechanism, problem, ordering, route).program,
+        lambda guarded: trace(mechanism, dataclasses.replace(problem, guarded=guarded), ordering, route).program,
         (compile_problem, (mechanism, problem, ordering)),
     )
     return Kernel(plan, code)

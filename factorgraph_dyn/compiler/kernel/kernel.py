@@ -48,7 +48,7 @@ class KernelPlan:
         inputs, outputs: Shapes of arguments and results, without batch axes.
         redundant: Equations that repeat others.
         accuracy: Largest relative error when the kernel was proved.
-        retrace: Gives the program again, for those who want to look at it.
+        retrace: Gives the program again, with or without guards, for those who want to look at it.
         remake: Function and arguments that give the kernel again, for pickling.
     """
 
@@ -60,7 +60,7 @@ class KernelPlan:
     outputs: tuple[Operand, ...]
     redundant: int
     accuracy: float
-    retrace: Callable[[], Program]
+    retrace: Callable[[bool], Program]
     remake: tuple[Callable[..., Kernel], tuple[Any, ...]]
 
 
@@ -226,7 +226,7 @@ class Kernel:
 
     def program(self) -> Program:
         """The straight-line program, traced again."""
-        return self._plan.retrace()
+        return self._plan.retrace(self._plan.problem.guarded)
 
     def check(self, *args: npt.ArrayLike) -> tuple[str, ...]:
         """What is wrong with some states, in names of joints and links; empty where nothing is.
@@ -265,7 +265,7 @@ class Kernel:
 
     def _refusals(self, arguments: list[npt.NDArray[np.float64]], explained: npt.NDArray[np.bool_]) -> list[str]:
         """A sentence for every guard that is the first to refuse some state; those after it only follow."""
-        program = self.program()
+        program = self._plan.retrace(True)
         columns = [array[..., k] for array in arguments for k in range(array.shape[-1])]
         interpreter = Interpreter(program, columns)
         found, explained = [], explained | ~np.isfinite(np.stack(columns)).all(axis=0)
