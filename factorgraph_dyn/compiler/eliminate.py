@@ -138,6 +138,7 @@ class Elimination:
         self.column_units = {column: self.magnitudes.get(column, 1.0) for column in self.unknown_columns}
         self.scales: dict[int, Samples] = {}
         self.known_scales = {} if scales is None else scales
+        self.lost: dict[tuple[int, int], Samples] = {}  # errors of what cancelled, by row and column
         self.steps: list[tuple[int, Row, int]] = []  # column, its row, reciprocal of its pivot
         self.result = Eliminated()
 
@@ -215,10 +216,11 @@ class Elimination:
         row, other = self.rows[pivot.row], self.rows[partner]
         e, f = row[pivot.column], other[pivot.column]
         weighted = self.tape.mul(f, self._weight(partner, pivot.row))
-        turned = self._sum(e, row, weighted, other)
+        self.lost = {place: lost for place, lost in self.lost.items() if place[0] not in (pivot.row, partner)}
+        turned = self._sum(pivot.row, e, row, weighted, other)
         if pivot.column not in turned:
             return
-        rest = self._sum(f, row, -e, other)
+        rest = self._sum(partner, f, row, -e, other)
         rest.pop(pivot.column, None)
         self._replace(pivot.row, turned)
         self._replace(partner, rest)
@@ -237,19 +239,32 @@ class Elimination:
         ratio = float(np.median(self.scale(first) / self.scale(number)))
         return self.tape.constant(4.0 ** round(np.log2(ratio))) if 1e-100 < ratio < 1e100 else ONE
 
-    def _sum(self, factor: int, row: Row, other_factor: int, other: Row) -> Row:
-        """factor row + other_factor other."""
+    def _sum(self, number: int, factor: int, row: Row, other_factor: int, other: Row) -> Row:
+        """factor row + other_factor other, which becomes the row of that number."""
         tape = self.tape
         sums = {
-            column: self._add(tape.mul(factor, row.get(column, ZERO)), tape.mul(other_factor, other.get(column, ZERO)))
+            column: self._add(
+                (number, column),
+                tape.mul(factor, row.get(column, ZERO)),
+                tape.mul(other_factor, other.get(column, ZERO)),
+            )
             for column in {**row, **other}
         }
         return {column: ref for column, ref in sums.items() if ref}
 
-    def _add(self, a: int, b: int) -> int:
-        """Reference to a + b; zero where it is rounding, which only repeated equations leave unseen by their terms."""
+    def _add(self, place: tuple[int, int], a: int, b: int) -> int:
+        """Reference to a + b; zero where it is rounding, which only repeated equations leave unseen by their terms.
+
+        What cancelled at the place before, a row and a column, was inexact, too, and so is all that comes after it.
+        """
         total = self.samples.add(a, b)
-        return ZERO if self.noisy and a and b and total and self.samples.is_rounding(total) else total
+        if not self.noisy or not b or not (a or place in self.lost):
+            return total
+        error = np.hypot(np.hypot(self.samples.error(a), self.samples.error(b)), self.lost.get(place, 0.0))
+        if total and not self.samples.is_rounding(total, error):
+            return total
+        self.lost[place] = error
+        return ZERO
 
     def _replace(self, number: int, row: Row) -> None:
         for column in self.rows[number].keys() | row.keys():
@@ -365,7 +380,7 @@ class Elimination:
         terms = {other: tape.mul(factor, ref) for other, ref in pivot_row.items()}
         for other, term in terms.items():
             before = row.get(other, ZERO)
-            after = self._add(before, term)
+            after = self._add((number, other), before, term)
             if after:
                 row[other] = after
                 if other in self.holding:
@@ -398,24 +413,16 @@ class Elimination:
             CompileError: Parameters are not free.
         """
         for row in self.rows.values():
-            if not row:
+            if not row or (self.noisy and all(map(self.samples.is_rounding, row.values()))):
                 self.result.redundant += 1
             elif set(row) == {UNIT}:
                 if self.given is not None:
-                    self.result.guards.append(self._condition(row[UNIT], self.given))
+                    self.result.guards.append(condition(self.samples, [row[UNIT]], self.given))
             else:
                 raise CompileError(
                     "The equations tie together quantities that were to be given freely; give fewer "
                     "accelerations or leave out what the loops or couplings determine."
                 )
-
-    def _condition(self, misfit: int, given: int) -> Guard:
-        """Watch what is left of an equation in given values only, beside the terms it was made of."""
-        square = self.tape.mul(self.tape.mul(misfit, misfit), given)
-        terms = (self.samples.error(misfit) / UNIT_ROUNDOFF) ** 2 + self.samples.values(misfit) ** 2
-        usual = float(np.median((terms * self.samples.values(given))[self.special :]))
-        label = "square of the misfit of an equation in given values only, which they contradict,"
-        return Guard(abs(square), _CONSISTENT**2 * usual, label, small=True)
 
     # Backward
 
@@ -431,6 +438,29 @@ class Elimination:
                     continue
                 for parameter, coefficient in terms.items():
                     total[parameter] = self.samples.add(total.get(parameter, ZERO), tape.mul(ref, coefficient))
-            solution[column] = {parameter: -tape.mul(ref, inverse) for parameter, ref in total.items() if ref}
+            solution[column] = {
+                parameter: -tape.mul(ref, inverse) for parameter, ref in total.items() if self._matters(parameter, ref)
+            }
         for column in self.result.undetermined:
             solution[column] = {column: ONE}
+
+    def _matters(self, parameter: int, ref: int) -> bool:
+        """Whether a coefficient is one: of what nothing determines, such as forces within a loop, rounding is none."""
+        return bool(ref) and not (parameter in self.result.undetermined and self.samples.is_rounding(ref))
+
+
+def condition(samples: SampledTape, misfits: Sequence[int], given: int) -> Guard:
+    """Watch what given values miss of equations that they alone have to meet, beside the terms that it is made of.
+
+    Args:
+        samples: Values at the sampled states.
+        misfits: References to what is missed.
+        given: One over the squared size of the given values.
+    """
+    tape, square, terms = samples.tape, ZERO, np.zeros(1)
+    for misfit in misfits:
+        square = tape.add(square, tape.mul(misfit, misfit))
+        terms = terms + (samples.error(misfit) / UNIT_ROUNDOFF) ** 2 + samples.values(misfit) ** 2
+    usual = float(np.median((terms * samples.values(given))[samples.special :]))
+    label = "square of the misfit of an equation in given values only, which they contradict,"
+    return Guard(abs(tape.mul(square, given)), _CONSISTENT**2 * usual, label, small=True)

@@ -26,8 +26,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.equations import State, dynamics_graph
-from factorgraph_dyn.equations.given import forward_known
+from factorgraph_dyn.equations import Known, State, dynamics_graph
 from factorgraph_dyn.equations.inputs import Inputs
 from factorgraph_dyn.spatial import Floats
 
@@ -136,7 +135,7 @@ class ArticulatedBodies:
         The graph's own right-hand sides are what is swept over the tree.
         """
         mechanism = self.state.mechanism
-        graph = dynamics_graph(self.state, forward_known(mechanism, np.zeros(mechanism.nv)))
+        graph = dynamics_graph(self.state, Known.forward(np.zeros(mechanism.nv)))
         rhs = {(factor.kind, factor.owner): factor.rhs[:, None] for factor in graph.factors}
         torques = np.zeros((mechanism.nv, 1))
         for joint in mechanism.movable_joints:

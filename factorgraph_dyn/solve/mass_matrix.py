@@ -14,9 +14,8 @@ import gtsam
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state
 from factorgraph_dyn.equations.factors import joint_acceleration, torque
-from factorgraph_dyn.equations.given import inverse_known
 from factorgraph_dyn.equations.inputs import motor_inputs
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
@@ -77,7 +76,7 @@ def bias(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Floats:
     """
     state = evaluate_state(check_mechanism(mechanism).tree, mechanism.check_q(q), mechanism.check_v(v))
     tree = state.mechanism
-    graph = dynamics_graph(state, inverse_known(tree, np.zeros(tree.nv), tree.joint_names))
+    graph = dynamics_graph(state, Known.inverse(np.zeros(tree.nv)))
     ordering = Ordering("rnea", tuple(name for name in rnea(tree) if name in graph.by_name))
     values = solve_graph(graph, ordering, units=graph_units(tree)).values
     return np.concatenate([np.zeros(0), *(values[torque(joint.name, joint.nv)] for joint in tree.movable_joints)])
@@ -85,7 +84,7 @@ def bias(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Floats:
 
 def mass_matrix_at(state: State) -> Floats:
     """The mass matrix of a tree at a state, shape (nv, nv)."""
-    mechanism, graph = state.mechanism, _nothing_known(state)
+    mechanism, graph = state.mechanism, dynamics_graph(state, Known.nothing(state.mechanism.nv))
     names = tuple(name for name in rnea(mechanism) if name in graph.by_name and graph.by_name[name].kind != "a")
     net, identity = eliminate(graph, Ordering("rnea", names), graph_units(mechanism)), np.eye(mechanism.nv)
     unit = {joint_acceleration(j.name, j.nv): identity[mechanism.v_slices[j.name]] for j in mechanism.movable_joints}
@@ -97,7 +96,7 @@ def mass_matrix_at(state: State) -> Floats:
 def _left_by_crba(state: State) -> Floats:
     """M from the rows between a and tau that are left when wrenches and accelerations are gone."""
     mechanism = state.mechanism
-    graph = _nothing_known(state)
+    graph = dynamics_graph(state, Known.nothing(state.mechanism.nv))
     names = (name for name in crba(mechanism) if name in graph.by_name)
     gone = Ordering("crba", tuple(name for name in names if graph.by_name[name].kind in ("F", "A")))
     factors = filled_template(graph, graph_units(mechanism), to_gtsam).factors
@@ -111,12 +110,6 @@ def _left_by_crba(state: State) -> Floats:
     )
     M = -np.linalg.solve(T[:, mechanism.nv :], T[:, : mechanism.nv]) * tau[:, None] / a
     return np.asarray(0.5 * (M + M.T), dtype=np.float64)
-
-
-def _nothing_known(state: State) -> LinearGraph:
-    """The dynamics with neither accelerations nor torques given."""
-    nothing, unknown = np.zeros(state.mechanism.nv, dtype=bool), np.full(state.mechanism.nv, np.nan)
-    return dynamics_graph(state, Known(unknown, unknown, nothing, nothing))
 
 
 def _at_rest(mechanism: Mechanism, q: npt.ArrayLike) -> State:

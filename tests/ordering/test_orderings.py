@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -71,8 +73,7 @@ def test_aba_coefficient_of_a_is_the_articulated_body_d(mechanism):
     """
     q, _ = mechanism.random_state(3)
     state = fgd.evaluate_state(mechanism, q, np.zeros(mechanism.nv))
-    nothing, unknown = np.zeros(mechanism.nv, dtype=bool), np.full(mechanism.nv, np.nan)
-    graph = fgd.dynamics_graph(state, fgd.Known(unknown, unknown, nothing, nothing))
+    graph = fgd.dynamics_graph(state, fgd.Known.nothing(mechanism.nv))
     found = {}
 
     names = [name for name in aba(mechanism) if name in graph.by_name and not name.startswith("tau")]
@@ -99,11 +100,20 @@ def orthogonal_complement(columns):
     return left[:, int((values > 1e-10).sum()) :]
 
 
-def test_aba_fill_is_linear_in_n():
+def geared_pendulum(n):
+    """A pendulum in which every second joint is geared to the one before it."""
+    pendulum = fgd.robots.pendulum(n)
+    names = pendulum.joint_names
+    gears = [fgd.Coupling(f"gear{i}", names[i + 1], names[i], -0.5) for i in range(0, n, 2)]
+    return replace(pendulum, couplings=gears)
+
+
+@pytest.mark.parametrize("family", [fgd.robots.pendulum, geared_pendulum], ids=lambda family: family.__name__)
+def test_aba_fill_is_linear_in_n(family):
     sizes = (10, 20, 40, 80)
     fills = []
     for n in sizes:
-        mechanism = fgd.robots.pendulum(n)
+        mechanism = family(n)
         graph = forward_graph(mechanism)
         order = [graph.by_name[name] for name in choose_ordering(mechanism, graph, "aba")]
         fills.append(eliminate_structure(graph, order).fill)
@@ -119,10 +129,8 @@ def test_crba_leaves_the_mass_matrix_before_its_last_stage(mechanism):
     from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
 
     q, v = mechanism.random_state(3)
-    nothing = np.zeros(mechanism.nv, dtype=bool)
-    unknown = np.full(mechanism.nv, np.nan)
     state = fgd.evaluate_state(mechanism, q, v)
-    graph = fgd.dynamics_graph(state, fgd.Known(unknown, unknown, nothing, nothing))
+    graph = fgd.dynamics_graph(state, fgd.Known.nothing(mechanism.nv))
     first = [name for name in crba(mechanism) if name[0] in "FA"]
     order = gtsam_ordering(graph, Ordering("crba", tuple(first)))
     _, rest = to_gtsam(graph).eliminatePartialSequential(order, gtsam.EliminateQR)

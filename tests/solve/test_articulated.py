@@ -9,7 +9,6 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.equations import State
-from factorgraph_dyn.equations.given import forward_known
 from factorgraph_dyn.ordering.classical import aba
 from factorgraph_dyn.solve.articulated import articulated_joints
 from factorgraph_dyn.solve.singularity import regular_bodies
@@ -22,7 +21,7 @@ AGREEMENT = 1e-9
 def inertias_left_by_aba(state: State) -> dict[str, np.ndarray]:
     """P of each link from the rows T (F - P A) = T z that are left just before its joint's wrench is eliminated."""
     mechanism = state.mechanism
-    graph = fgd.dynamics_graph(state, forward_known(mechanism, np.zeros(mechanism.nv)))
+    graph = fgd.dynamics_graph(state, fgd.Known.forward(np.zeros(mechanism.nv)))
     names = tuple(name for name in aba(mechanism) if name in graph.by_name)
     found = {}
     for joint in mechanism.joints:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.equations import State, evaluate_state, given
+from factorgraph_dyn.equations import Known, State, evaluate_state, given
 from factorgraph_dyn.errors import ClosureError, FactorGraphDynError, InputError, NearSingularWarning
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE
@@ -189,11 +189,10 @@ def _undetermined(state: State, a: given.Partial | None, tau: given.Partial | No
 def _free_wrenches(state: State) -> dict[str, tuple[int, ...]]:
     zero = np.zeros(state.mechanism.nv)
     at_rest = evaluate_state(state.mechanism, state.q, zero)
-    known = given.forward_known(state.mechanism, zero)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NearSingularWarning)  # told by the condition
         try:
-            return dict(solve_dynamics(at_rest, known, ordering="colamd").not_unique)
+            return dict(solve_dynamics(at_rest, Known.forward(zero), ordering="colamd").not_unique)
         except FactorGraphDynError:
             return {}  # accelerations are undetermined; the solvers say which and why
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compare.peers.engines import MujocoEngine, compare_with_engine
+from factorgraph_dyn.compare.engine_agreement import compare_with_engine
+from factorgraph_dyn.compare.peers.mujoco import MujocoEngine
 from factorgraph_dyn.motion.kinematics import integrate, link_poses
 
 AGREES = 1e-10  # relative, with MuJoCo
@@ -237,6 +238,7 @@ NESTED = {
     "beside both": {"b.xml": "main", "sub/b.xml": "near"},
     "two deep": {"sub/b.xml": INCLUDE("deep/c.xml"), "sub/deep/c.xml": "never", "deep/c.xml": "main"},
     "two deep, beside": {"sub/b.xml": INCLUDE("c.xml"), "sub/c.xml": "near"},
+    "with a backslash": {"sub/b.xml": INCLUDE("deep\\c.xml"), "deep/c.xml": "main"},
 }
 
 
