@@ -176,6 +176,7 @@ def eliminate(graph: LinearGraph, ordering: Ordering, units: GraphUnits = NO_UNI
     """
     check_graph(graph)
     check_kind(ordering, Ordering, "The ordering", "an Ordering, such as fgd.choose_ordering(mechanism, graph, 'aba')")
+    check_kind(units, GraphUnits, "The units", "those of a mechanism's graphs, or leave them out")
     template, order = filled_template(graph, units, to_gtsam), gtsam_ordering(graph, ordering)
     try:
         net, _ = template.factors.eliminatePartialSequential(order, gtsam.EliminateQR)
