@@ -18,10 +18,10 @@ from factorgraph_dyn.compiler.tape.symbol import Symbol, references
 from factorgraph_dyn.compiler.tape.tape import Tape
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.units import Natural
 from factorgraph_dyn.motion.closure import coupling_error
 from factorgraph_dyn.motion.kinematics import link_poses, loop_pose
-from factorgraph_dyn.motion.loop_groups import loop_groups
 from factorgraph_dyn.spatial import Array, Floats, pose
 
 _OPEN = 0.02

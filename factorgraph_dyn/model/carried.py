@@ -5,26 +5,24 @@ of order one, the unknowns are then of the sizes
 
     A[link]  1, l        F[joint]  m l^2, m l        a[joint]  1 or l        tau[joint]  m l^2 or m l, armature
 
-so that the terms of an equation are comparable, for a light finger on a heavy arm, too. The radius is that of the link
-and its joints; or that at which all bodies lie, were the mechanism stretched out, which is what pivots grow to along a
-chain. Around a loop, and through a coupling, joints feel each other's armatures and, in part, bodies.
+so that the terms of an equation are comparable, for a light finger on a heavy arm, too. The radius is the link's
+reach (``model.lengths``); or that at which all bodies lie, were the mechanism stretched out, which is what pivots grow
+to along a chain. Around a loop, and through a coupling, joints feel each other's armatures and, in part, bodies.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from factorgraph_dyn.model.lengths import reaches
+from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
+from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link, Loop
-from factorgraph_dyn.model.units import freedom_units, natural
-from factorgraph_dyn.motion.loop_groups import Group, loop_groups, loop_paths
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
-
-if TYPE_CHECKING:
-    from factorgraph_dyn.model.mechanism import Mechanism
 
 _PASSED_ON = 1e-3  # of the largest inertia around a loop, which a light link between heavy ones has to carry on
 _LEAST_LENGTH = 1e-6  # of the mechanism's length, for joints at which nothing lies apart
@@ -54,7 +52,7 @@ class Carried:
 
     def freedoms(self, part: Joint | Loop) -> Floats:
         """Sizes of the accelerations of a joint or loop, shape (nv,)."""
-        return freedom_units(part, self.radius)
+        return part.freedom_units(self.radius)
 
     def torque(self, part: Joint | Loop) -> Floats:
         """Sizes of the torques and forces of a joint or loop, armature included, shape (nv,)."""
@@ -71,13 +69,13 @@ def carried(mechanism: Mechanism, *, stretched: bool = False) -> dict[str, Carri
         stretched: Take the radius at which all bodies lie instead of that of the link.
     """
     units = natural(mechanism)
-    lengths = _link_lengths(mechanism)
+    reach = reaches(mechanism)
     moments = {link.name: _moments(link) for link in mechanism.links}
     found: dict[str, Carried] = {}
     for joint in reversed(mechanism.topology.outward):
         mass, first, second = moments[joint.child].tolist()
         shift = float(np.linalg.norm(np.asarray(joint.placement)[:3, 3]))
-        radius = max(lengths[joint.child], shift if joint.parent != mechanism.base else 0.0)
+        radius = max(reach[joint.child], shift if joint.parent != mechanism.base else 0.0)
         if stretched and mass:
             radius = max(radius, float(np.sqrt(second / mass)))
         # What has no length or no mass takes the mechanism's.
@@ -98,20 +96,6 @@ def _moments(link: Link) -> Floats:
     """Mass, first and second moment of a body about its frame, were it all on one side, shape (3,)."""
     second = float(np.abs(link.spatial_inertia[:3, :3]).max())
     return np.array([link.mass, np.sqrt(link.mass * second), second])
-
-
-def _link_lengths(mechanism: Mechanism) -> dict[str, float]:
-    """The radius of each link's body about its frame, or the distance of a joint on it if that is larger."""
-    lengths = {
-        link.name: float(np.sqrt(np.abs(link.spatial_inertia[:3, :3]).max() / link.mass)) if link.mass else 0.0
-        for link in mechanism.links
-    }
-    ends = [(joint.parent, joint.placement) for joint in mechanism.joints]
-    ends += [(loop.predecessor, loop.predecessor_placement) for loop in mechanism.loops]
-    ends += [(loop.successor, loop.successor_placement) for loop in mechanism.loops]
-    for link_name, placement in ends:
-        lengths[link_name] = max(lengths[link_name], float(np.linalg.norm(np.asarray(placement)[:3, 3])))
-    return lengths
 
 
 def _share(mechanism: Mechanism, group: Group, found: dict[str, Carried]) -> None:

@@ -9,7 +9,8 @@ A kind turns the joint's axes into
     misfit(T)          what a pose has that no q gives: zero on the joint's own poses,
 
 all on arrays of any scalar type. A loop joint has no q of its own: its subspace follows from the
-relative pose alone, which is why ``subspace`` takes the pose and not q.
+relative pose alone, which is why ``subspace`` takes the pose and not q. A new kind is one class here and one entry in
+``KINDS``: no other module asks for a kind by its name, but readers and engines, which have their own words for them.
 
 Conventions: spherical v is the body angular velocity; planar q = (x, y, angle) with v = (v_x, v_y,
 omega) in the child's axes; universal turns first about ``axes[0]``, fixed in the parent, then about
@@ -19,7 +20,7 @@ omega) in the child's axes; universal turns first about ``axes[0]``, fixed in th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +37,34 @@ class JointKind:
     name: str
     nq: int
     nv: int
+    axis_count: ClassVar[int] = 1
+    """Number of axes that say how it moves."""
+    turned_freedoms: ClassVar[slice] = slice(None)
+    """The order of the freedoms of the joint that is turned round."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it constrains nothing."""
+        return self.nv == 6
+
+    @property
+    def subspace_varies(self) -> bool:
+        """Whether S depends on the configuration."""
+        return type(self).subspace_rate is not JointKind.subspace_rate
+
+    @property
+    def rate_is_v(self) -> bool:
+        """Whether q_dot = v."""
+        return type(self).rate is JointKind.rate
+
+    @property
+    def has_quaternion(self) -> bool:
+        """Whether the last four coordinates are a unit quaternion; those before are lengths."""
+        return type(self).normalise is not JointKind.normalise
+
+    def turned_axis(self, axis: Floats) -> Floats:
+        """The axis of the joint that is turned round, whose motion is the inverse; as a joint's ``axis`` is given."""
+        return -axis
 
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """The pose T_frame_child of the child in the joint frame, shape (4, 4)."""
@@ -80,6 +109,8 @@ class JointKind:
 
 class Fixed(JointKind):
     """No freedom."""
+
+    axis_count = 0
 
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """The identity."""
@@ -169,6 +200,13 @@ class Helical(JointKind):
 class Universal(JointKind):
     """Two crossing axes: the first fixed in the parent, the second in the child."""
 
+    axis_count = 2
+    turned_freedoms = slice(None, None, -1)
+
+    def turned_axis(self, axis: Floats) -> Floats:
+        """The second axis comes first."""
+        return -axes_of(self, axis)[::-1]
+
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """Two rotations, one after the other."""
         R = spatial.rotation_about(axes[0], q[0]) @ spatial.rotation_about(axes[1], q[1])
@@ -205,6 +243,8 @@ class Universal(JointKind):
 
 class Spherical(JointKind):
     """A ball joint."""
+
+    axis_count = 0
 
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """The rotation of the quaternion."""
@@ -247,6 +287,10 @@ class Spherical(JointKind):
 class Planar(JointKind):
     """Sliding in the plane normal to the axis and turning about it."""
 
+    def turned_axis(self, axis: Floats) -> Floats:
+        """The plane stays; its coordinates are those of the reversed motion."""
+        return axis
+
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """A translation in the plane, then a rotation about its normal."""
         x, y = spatial.perpendicular_axes(axes[0])
@@ -287,6 +331,8 @@ class Planar(JointKind):
 
 class Floating(JointKind):
     """All six freedoms."""
+
+    axis_count = 0
 
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """The position and the quaternion's rotation."""
@@ -376,15 +422,15 @@ KINDS: dict[str, JointKind] = {
 }
 
 
-def axes_of(kind: str, axis: Any) -> Floats:
+def axes_of(kind: JointKind, axis: Any) -> Floats:
     """The unit axes of a joint as rows, from the one or two axes its description gives.
 
-    A universal joint given by one axis gets the second one perpendicular to it.
+    A kind of two axes that is given by one gets the second one perpendicular to it.
     """
     rows = np.atleast_2d(np.asarray(axis, dtype=np.float64))
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     # Dividing an axis that is already a unit one would blur its last digit.
     unit = np.where(np.abs(np.linalg.norm(rows, axis=1, keepdims=True) - 1) < 1e-15, rows, unit)
-    if kind == "universal" and len(unit) == 1:
+    if kind.axis_count > len(unit):
         return np.vstack([unit, spatial.perpendicular_axes(unit[0])[0]])
     return unit

@@ -2,11 +2,12 @@
 
 Takes a mechanism; gives a length L and a mass M of its own, and the same mechanism described in them:
 
-    length        the largest radius of gyration or placement of a moving link
-    mass          the largest inertia, rotational ones divided by the length squared
+    natural       for the dynamics: its ``extent`` (``model.lengths``), and the largest inertia, rotational ones divided
+                  by the length squared. Both are powers of two, so that changing to them and back rounds nothing.
+    measured      for closing and random states: its ``size``; masses stay. It is not rounded: where slides and turns
+                  are weighed against each other, a mechanism in millimetres must be weighed as the same one in metres.
 
-Both are powers of two, so that changing to them and back rounds nothing. Time stays as it is: the equations
-are linear in what has time in its unit.
+Time stays as it is: the equations are linear in what has time in its unit.
 """
 
 from __future__ import annotations
@@ -14,15 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from factorgraph_dyn.model import lengths
+from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
 from factorgraph_dyn.spatial import Floats
-
-if TYPE_CHECKING:
-    from factorgraph_dyn.model.mechanism import Mechanism
 
 _EFFECTS = ("armature", "damping", "friction", "stiffness")
 
@@ -52,12 +51,12 @@ class Natural:
     @cached_property
     def q(self) -> Floats:
         """Units of the coordinates, shape (nq,)."""
-        return _stacked(_coordinate_units(joint, self.length) for joint in self.given.joints)
+        return _stacked(joint.coordinate_units(self.length) for joint in self.given.joints)
 
     @cached_property
     def v(self) -> Floats:
         """Units of velocities and accelerations, shape (nv,)."""
-        return _stacked(freedom_units(joint, self.length) for joint in self.given.joints)
+        return _stacked(joint.freedom_units(self.length) for joint in self.given.joints)
 
     @property
     def work(self) -> float:
@@ -81,20 +80,26 @@ class Natural:
 
     def freedoms(self, part: Joint | Loop) -> Floats:
         """Units of the freedoms of a joint or loop, shape (nv,)."""
-        return freedom_units(part, self.length)
+        return part.freedom_units(self.length)
 
 
 @lru_cache(maxsize=256)
 def natural(mechanism: Mechanism) -> Natural:
-    """The mechanism's own units."""
-    extent = max(lengths(mechanism), default=0.0) or 1.0
+    """The mechanism's own units for its dynamics."""
+    extent = lengths.extent(mechanism) or 1.0
     weight = max(_masses(mechanism, extent), default=0.0) or 1.0
     return Natural(mechanism, _power_of_two(extent), _power_of_two(weight), extent, weight)
 
 
+@lru_cache(maxsize=256)
+def measured(mechanism: Mechanism) -> Natural:
+    """The mechanism in units of its size; masses stay as they are."""
+    return Natural(mechanism, mechanism.size, 1.0, extent=mechanism.size, weight=1.0)
+
+
 def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
     """The same mechanism in other units: the length in m, the mass in kg that become 1."""
-    freedom = {joint.name: freedom_units(joint, length) for joint in mechanism.joints}
+    freedom = {joint.name: joint.freedom_units(length) for joint in mechanism.joints}
     return replace(
         mechanism,
         links=tuple(_link(link, length, mass) for link in mechanism.links),
@@ -106,45 +111,17 @@ def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
     )
 
 
-def lengths(mechanism: Mechanism) -> Iterable[float]:
-    """The lengths that the equations hold: they do not see how far the base is from what it carries."""
-    for link in mechanism.links:
-        G = link.spatial_inertia
-        if link.name != mechanism.base and link.mass > 0:
-            yield float(np.sqrt(np.abs(G[:3, :3]).max() / link.mass))
-    ends = [(joint.parent, joint.placement) for joint in mechanism.joints]
-    for loop in mechanism.loops:
-        ends += [(loop.predecessor, loop.predecessor_placement), (loop.successor, loop.successor_placement)]
-    for link_name, placement in ends:
-        if link_name != mechanism.base:
-            yield float(np.linalg.norm(np.asarray(placement)[:3, 3]))
-    for part in (*mechanism.joints, *mechanism.loops):
-        yield abs(part.pitch)
-
-
 def _masses(mechanism: Mechanism, length: float) -> Iterable[float]:
     for link in mechanism.links:
         if link.name != mechanism.base:
             yield link.mass
             yield float(np.abs(np.asarray(link.inertia)).max()) / length**2
     for joint in mechanism.joints:
-        yield float((joint.armature * (freedom_units(joint, length) / length) ** 2).max(initial=0.0))
+        yield float((joint.armature * (joint.freedom_units(length) / length) ** 2).max(initial=0.0))
 
 
 def _power_of_two(size: float) -> float:
     return float(np.exp2(np.round(np.log2(size)))) if size > 0 else 1.0
-
-
-def freedom_units(part: Joint | Loop, length: float) -> Floats:
-    """The unit of each of a joint's freedoms: 1 for those that turn, the length for those that slide."""
-    turns = part.type.subspace(part.axes, part.pitch, np.eye(4))[:3].any(axis=0)
-    return np.where(turns, 1.0, length)
-
-
-def _coordinate_units(joint: Joint, length: float) -> Floats:
-    if joint.nq == joint.nv:
-        return freedom_units(joint, length)
-    return np.array([*[length] * (joint.nq - 4), 1.0, 1.0, 1.0, 1.0])  # [position, ] quaternion
 
 
 def _link(link: Link, length: float, mass: float) -> Link:
@@ -153,7 +130,7 @@ def _link(link: Link, length: float, mass: float) -> Link:
 
 
 def _joint(joint: Joint, length: float, mass: float) -> Joint:
-    unit = freedom_units(joint, length)
+    unit = joint.freedom_units(length)
     work = mass * length**2  # of a torque or force times a freedom's unit
     effects = {name: getattr(joint, name) * unit**2 / work for name in _EFFECTS}
     effects["friction"] = joint.friction * unit / work

@@ -1,4 +1,4 @@
-"""Random states of mechanisms with loops and couplings.
+"""The neutral configuration and random states, closed where there are loops and couplings.
 
 Takes a mechanism and a generator; gives configurations that are closed and velocities that keep them so:
 
@@ -13,19 +13,18 @@ once a mechanism; the rest runs once a state: some milliseconds.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from factorgraph_dyn.motion.closing import Place, cannot_close, descend, starts_for
-from factorgraph_dyn.motion.closure import nearest_velocity
-from factorgraph_dyn.motion.joint_limits import Limits, limits_of
-from factorgraph_dyn.motion.loop_groups import loop_groups, rank_tolerance
-from factorgraph_dyn.motion.size import measured
+from factorgraph_dyn.model.loop_groups import loop_groups
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import Joint
+from factorgraph_dyn.model.units import measured
+from factorgraph_dyn.motion import closure
+from factorgraph_dyn.motion.closing import Place, cannot_close, close, descend, starts_for
+from factorgraph_dyn.motion.joint_limits import Limits, limited, limits_of, reflected
 from factorgraph_dyn.spatial import Floats
-
-if TYPE_CHECKING:
-    from factorgraph_dyn.model.mechanism import Mechanism
 
 HOME_TRIES = 40  # starts from which a home is sought where the neutral configuration leads to none
 RANDOM_TRIES = 20
@@ -44,6 +43,37 @@ class Home(NamedTuple):
     limits: tuple[Limits | None, ...]
 
 
+def neutral(mechanism: Mechanism) -> Floats:
+    """The configuration of all-zero angles and identity rotations, closed, shape (nq,)."""
+    q = _at_zero(mechanism)
+    return q if not mechanism.is_closed_kind or closure.is_closed(mechanism, q) else close(mechanism, q)
+
+
+def _at_zero(mechanism: Mechanism) -> Floats:
+    return np.concatenate([np.zeros(0), *(joint.type.neutral() for joint in mechanism.joints)])
+
+
+def random_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """A random state within limits, closed where there are loops or couplings."""
+    if mechanism.is_closed_kind:
+        return random_closed_state(mechanism, rng)
+    return random_configuration(mechanism, rng), rng.normal(size=mechanism.nv) * measured(mechanism).v
+
+
+def random_configuration(mechanism: Mechanism, rng: np.random.Generator) -> Floats:
+    """Random coordinates within limits, whether loops close or not, shape (nq,)."""
+    parts = (_random_coordinates(joint, rng, mechanism.size) for joint in mechanism.joints)
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def _random_coordinates(joint: Joint, rng: np.random.Generator, length: float) -> Floats:
+    q = joint.type.random(rng, length)
+    lower, upper = limited(joint) or (-np.inf, np.inf)
+    if np.isfinite(upper - lower):
+        return np.array([rng.uniform(lower, upper)])
+    return reflected(q, lower, upper)
+
+
 def random_closed_state(
     mechanism: Mechanism, rng: np.random.Generator, farthest: float = RANDOM_REACH
 ) -> tuple[Floats, Floats]:
@@ -57,7 +87,7 @@ def random_closed_state(
         farthest: How far loops go from home, rad a joint or the mechanism's size.
     """
     own, home = measured(mechanism), _home(mechanism)
-    anywhere = own.mechanism.random_configuration(rng)
+    anywhere = random_configuration(own.mechanism, rng)
     q = _with_loose(own.mechanism, home.q, anywhere)
     for group, limits in zip(loop_groups(own.mechanism), home.limits, strict=True):
         place = Place(own.mechanism, q, group)
@@ -73,7 +103,7 @@ def closed_home(mechanism: Mechanism) -> Floats:
 def far_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """As `random_closed_state`, but in any assembly mode and whatever the limits; may be close to singular."""
     own, home = measured(mechanism), _home(mechanism)
-    q = _with_loose(own.mechanism, home.q, own.mechanism.random_configuration(rng))
+    q = _with_loose(own.mechanism, home.q, random_configuration(own.mechanism, rng))
     for group in loop_groups(own.mechanism):
         place = Place(own.mechanism, q, group)
         q = (_far(place, rng) or _along_freedoms(place, None, rng, RANDOM_REACH)).q
@@ -86,7 +116,7 @@ def _state(mechanism: Mechanism, q_own: Floats, rng: np.random.Generator) -> tup
     q = q_own * own.q
     bounded = limits_of(mechanism).clipped(q)
     q = np.where(np.isclose(q, bounded, rtol=1e-14, atol=0.0), bounded, q)  # changing units rounds
-    return q, nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * own.v)
+    return q, closure.nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * own.v)
 
 
 # ---- one group
@@ -135,14 +165,14 @@ def is_closed(place: Place) -> bool:
 
 def _freely(place: Place, x: Floats) -> Floats:
     """The motion nearest to x that keeps a closed place closed, to first order."""
-    return np.asarray(x - np.linalg.lstsq(place.J, place.J @ x, rcond=rank_tolerance(place.mechanism))[0])
+    return np.asarray(x - np.linalg.lstsq(place.J, place.J @ x, rcond=closure.rank_tolerance(place.mechanism))[0])
 
 
 def _regularity(place: Place) -> float:
     """The least singular value of the closure that is not zero, as a share of the largest."""
     values = np.linalg.svd(place.J, compute_uv=False)
     shares = values / max(values.max(initial=0.0), np.finfo(float).tiny)
-    return float(shares[shares > rank_tolerance(place.mechanism)].min(initial=1.0))
+    return float(shares[shares > closure.rank_tolerance(place.mechanism)].min(initial=1.0))
 
 
 def _with_coordinates(place: Place, q: Floats) -> Place:
@@ -173,8 +203,8 @@ def _home(mechanism: Mechanism) -> Home:
     """
     own = measured(mechanism).mechanism
     rng = np.random.default_rng(0)
-    q = np.concatenate([np.zeros(0), *(joint.type.neutral() for joint in own.joints)])
-    starts = [q, *(own.random_configuration(rng) for _ in range(HOME_TRIES))]
+    q = _at_zero(own)
+    starts = [q, *(random_configuration(own, rng) for _ in range(HOME_TRIES))]
     kept = []
     for group in loop_groups(own):
         place, limits = _group_home(mechanism, Place(own, q, group), starts)

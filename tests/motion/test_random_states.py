@@ -9,10 +9,9 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
 from factorgraph_dyn.model.robots.bodies import translation
-from factorgraph_dyn.model.units import Natural, described_in
+from factorgraph_dyn.model.units import Natural, described_in, measured
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.kinematics import integrate
-from factorgraph_dyn.motion.size import measured
 from tests.mechanisms import random_planar, random_spatial, single_loop
 
 LINKAGES = ("four_bar", "five_bar", "four_bar_chain", "stewart", "delta")

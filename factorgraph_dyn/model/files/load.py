@@ -18,7 +18,6 @@ import numpy as np
 
 from factorgraph_dyn.checks import check_kind, check_path
 from factorgraph_dyn.errors import FactorGraphDynError, ModelError
-from factorgraph_dyn.model import edit
 from factorgraph_dyn.model.files.closures import add_closures, is_closure_file, parse_closures
 from factorgraph_dyn.model.files.mjcf import read_actuation, read_mjcf
 from factorgraph_dyn.model.files.native import read_native
@@ -72,9 +71,9 @@ def load(
         yaml = check_path(closures, "The file of closures", ModelError)
         mechanism = add_closures(mechanism, parse_closures(read_bytes(yaml), str(yaml)), str(yaml))
     if floating_base and not _floats(mechanism):
-        mechanism = edit.float_base(mechanism)
+        mechanism = mechanism.float_base()
     if merge_fixed:
-        mechanism = edit.merge_fixed(mechanism)
+        mechanism = mechanism.merge_fixed()
     return mechanism
 
 
@@ -141,7 +140,7 @@ def _note_closures(mechanism: Mechanism, file: Path) -> Mechanism:
 
 def _floats(mechanism: Mechanism) -> bool:
     """Whether a joint at the base floats."""
-    return any(joint.kind == "floating" for joint in mechanism.topology.joints_out[mechanism.base])
+    return any(joint.type.is_free for joint in mechanism.topology.joints_out[mechanism.base])
 
 
 def _read(content: bytes, file: Path, folder: Path | None, floating_base: bool) -> Mechanism:

@@ -68,6 +68,7 @@ def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = F
     gravity = top.first("gravity")
     down = np.array([0.0, 0.0, -9.81]) if gravity is None else gravity.parse_numbers(gravity.text, "gravity", (3,))
     return assemble(
+        Mechanism,
         models[0].element.name() if len(models) == 1 else top.get("name") or WORLD,
         draft.links,
         [connection for part in (*parts, across) for connection in part],

@@ -67,7 +67,8 @@ def read_urdf(document: Document) -> Mechanism:
     _note_massless(bodies, connections, links, notes)
     connections += [_loop(e, links, notes) for e in _unique(root.all("loop"), "loop").values()]
     try:
-        return assemble(root.get("name") or "robot", bodies, connections, base=base, couplings=couplings, notes=notes)
+        name = root.get("name") or "robot"
+        return assemble(Mechanism, name, bodies, connections, base=base, couplings=couplings, notes=notes)
     except ModelError as error:
         raise _located(root, error) from None
 

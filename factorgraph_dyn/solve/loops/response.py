@@ -23,9 +23,9 @@ import numpy.typing as npt
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.inputs import Inputs, join_inputs
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.motion.closure import constraint_directions, coupling_row
+from factorgraph_dyn.model.loop_groups import loop_paths
+from factorgraph_dyn.motion.closure import RANK_TOLERANCE, constraint_directions, coupling_row
 from factorgraph_dyn.motion.kinematics import link_jacobian
-from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE, loop_paths
 from factorgraph_dyn.spatial import Floats, bracket
 
 ROUNDING = 1e-12  # of the terms that the rows of closure are made of, which turn by a radian or move by a length
