@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import os
 import re
 import subprocess
@@ -61,6 +62,17 @@ def test_imports_follow_the_flow(room):
     for path in files:
         backwards = imports(path) - MAY_IMPORT[room] - {room} - PASSES_ON.get(path, set())
         assert not backwards, f"{path.relative_to(ROOT)} imports {backwards}"
+
+
+def test_no_modules_import_each_other():
+    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
+    modules = {name.removesuffix(".__init__"): path for name, path in modules.items()}
+    graph = {}
+    for name, path in modules.items():
+        found = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom) and node.module]
+        named = {(f"{node.module}.{alias.name}", node.module) for node in found for alias in node.names}
+        graph[name] = {whole if whole in modules else module for whole, module in named} - {name}
+    list(graphlib.TopologicalSorter(graph).static_order())  # raises a CycleError that names the modules
 
 
 def test_every_module_is_in_a_room():

@@ -103,7 +103,7 @@ def link_rows(mechanism: Mechanism) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"link": "  " * depth + name, "joint": None, "kind": "base"}
         if name != mechanism.base:
             joint = mechanism.topology.joint_into[name]
-            axis = joint.axes[0].round(6) + 0.0 if joint.kind not in ("fixed", "floating", "spherical") else None
+            axis = joint.axes[0].round(6) + 0.0 if joint.type.axis_count else None
             row |= {
                 "joint": joint.name,
                 "kind": joint.kind,

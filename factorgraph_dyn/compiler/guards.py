@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from factorgraph_dyn.compiler.describe.reframe import TURNING
 from factorgraph_dyn.compiler.program import Guard
 from factorgraph_dyn.compiler.tape.symbol import Symbol, references
 from factorgraph_dyn.compiler.tape.tape import Tape
@@ -98,7 +97,7 @@ def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own
         modes = np.unique(np.round(samples[:, places] / own.q[places], 6), axis=0)
         if not plain or len(modes) > _MODES:
             continue  # joints that move have as many configurations as samples
-        turns = [joint.kind in TURNING for joint in plain]
+        turns = [joint.is_hinge for joint in plain]
         away = [_away(q[places] / own.q[places], mode, turns) for mode in modes]
         others = [[_away(mode, modes[m], turns) for m in range(len(modes)) if m != k] for k, mode in enumerate(modes)]
         ref = abs(int(references(tape, np.array([np.prod(away)]))[0]))

@@ -221,7 +221,7 @@ def _closed_again(mechanism: Mechanism, q: Floats, v: Floats) -> tuple[Floats, F
 
 
 def _rate(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
-    if mechanism.nq == mechanism.nv and all(j.kind != "planar" for j in mechanism.joints):
+    if all(joint.type.rate_is_v for joint in mechanism.joints):
         return v
     parts = [
         j.type.rate(q[mechanism.q_slices[j.name]], v[mechanism.v_slices[j.name]]) for j in mechanism.movable_joints

@@ -229,3 +229,8 @@ def test_robot_descriptions_by_name(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "robot_descriptions", None)
     with pytest.raises(fgd.ModelError, match=r"pip install factorgraph_dyn\[descriptions\]"):
         fgd.load("robot_descriptions:x_description")
+
+
+def test_another_base_keeps_the_tolerance():
+    mechanism = fgd.robots.five_bar().tolerate(1e-3)
+    assert mechanism.change_base(mechanism.link_names[-1]).closure_tolerance == 1e-3

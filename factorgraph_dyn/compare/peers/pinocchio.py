@@ -7,7 +7,7 @@ and gravity are handed over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,22 @@ import numpy as np
 import numpy.typing as npt
 import pinocchio as pin
 
+from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.spatial import Floats, perpendicular_axes
 
 Wrenches = Mapping[str, Floats] | None
 SWAP = np.array([3, 4, 5, 0, 1, 2])  # [omega; v] <-> [v; omega]
+JOINTS: dict[str, Callable[[Joint], Any]] = {
+    "revolute": lambda joint: pin.JointModelRevoluteUnaligned(joint.axes[0]),
+    "continuous": lambda joint: pin.JointModelRevoluteUnaligned(joint.axes[0]),
+    "prismatic": lambda joint: pin.JointModelPrismaticUnaligned(joint.axes[0]),
+    "helical": lambda joint: pin.JointModelHelicalUnaligned(joint.axes[0], joint.pitch),
+    "universal": lambda joint: pin.JointModelUniversal(joint.axes[0], joint.axes[1]),
+    "spherical": lambda _: pin.JointModelSpherical(),
+    "planar": lambda _: pin.JointModelPlanar(),
+    "floating": lambda _: pin.JointModelFreeFlyer(),
+}
 
 
 @dataclass
@@ -111,7 +122,7 @@ def pinocchio_oracle(mechanism: Mechanism) -> PinocchioOracle:
     for joint in mechanism.topology.outward:
         parent, T_parent_link = frames[joint.parent]
         T_link_joint = pin.SE3(np.array(joint.placement))
-        if joint.kind == "fixed":
+        if not joint.nv:
             frames[joint.child] = (parent, T_parent_link * T_link_joint)
         else:
             joint_model, T_joint_frame = _joint_model(joint)
@@ -132,19 +143,9 @@ def pinocchio_oracle(mechanism: Mechanism) -> PinocchioOracle:
 
 def _joint_model(joint: Joint) -> tuple[Any, pin.SE3]:
     """Pinocchio's joint model, and the pose of its frame in ours (planar joints lie in its x-y plane)."""
-    axis = joint.axes[0]
-    identity = pin.SE3.Identity()
-    if joint.kind in ("revolute", "continuous"):
-        return pin.JointModelRevoluteUnaligned(axis), identity
-    if joint.kind == "prismatic":
-        return pin.JointModelPrismaticUnaligned(axis), identity
-    if joint.kind == "helical":
-        return pin.JointModelHelicalUnaligned(axis, joint.pitch), identity
-    if joint.kind == "universal":
-        return pin.JointModelUniversal(axis, joint.axes[1]), identity
-    if joint.kind == "spherical":
-        return pin.JointModelSpherical(), identity
-    if joint.kind == "floating":
-        return pin.JointModelFreeFlyer(), identity
-    x, y = perpendicular_axes(axis)
-    return pin.JointModelPlanar(), pin.SE3(np.column_stack([x, y, axis]), np.zeros(3))
+    if joint.kind not in JOINTS:
+        raise InputError(f"Pinocchio has no {joint.kind} joint at {joint.name!r}; joints: {', '.join(JOINTS)}.")
+    frame = np.eye(3)
+    if joint.kind == "planar":
+        frame = np.column_stack([*perpendicular_axes(joint.axes[0]), joint.axes[0]])
+    return JOINTS[joint.kind](joint), pin.SE3(frame, np.zeros(3))
