@@ -21,8 +21,8 @@ PACKAGE = ROOT / "factorgraph_dyn"
 ROOMS = (
     "errors",
     "spatial",
-    "folders",
     "checks",
+    "storage",
     "model",
     "motion",
     "equations",

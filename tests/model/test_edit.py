@@ -197,11 +197,14 @@ def test_closures_from_yaml(tmp_path, yaml):
     ("yaml", "reason"),
     [
         ("closed_loop: [['a', 'end_right']]", "no link, frame or joint"),
-        ("closed_loop: [['end_left', 'end_right']", "not closed"),
+        ("closed_loop: [['end_left', 'end_right']", "expected ',' or ']'"),
         ("closed_loop: [['end_left']]", "pair of names"),
         ("closed_loop: [['end_left', 'end_right']]\ntype: ['5d']", "types: 6d, 3d"),
         ("closed_loop: [['end_left', 'end_right']]\ntype: []", "one of 6d, 3d for every"),
         ("closed_loop: [['end_left', 'end_left']]", "same link"),
+        ("closed_loop: [['end_left', 'end_right']]\nclosed_loop: []", "occurs twice"),
+        ("closed_loop: [[&a end_left, *a]]", "aliases"),
+        ("closed_loop: " + 5000 * "[" + 5000 * "]", "too deeply"),
     ],
 )
 def test_bad_closures_are_refused(tmp_path, yaml, reason):

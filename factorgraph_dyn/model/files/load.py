@@ -1,18 +1,19 @@
 """A file becomes a ``Mechanism``: URDF, MJCF, SDF, a YAML of closures or the package's own format.
 
-The format is told by the content, never by the file's name. Files are untrusted: only what the model
-file's own folder holds is read, sizes are bounded, and every failure is a ``ModelError`` with file,
-line and element. Runs once a mechanism.
+The format is told by the content, never by the file's name; a new one is a reader and a row of ``FORMATS``. Files are
+untrusted: only what the model file's own folder holds is read, sizes are bounded, and every failure is a ``ModelError``
+with file, line and element.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def load(
             raise ModelError(f"{file}: the file itself lists closures; give the model's file as path.")
         closures, file = file, file.with_suffix(".urdf")
         content = read_bytes(file)
-    mechanism = _read(content, file, root or file.parent, floating_base)
+    mechanism = Source(content, file, root or file.parent, floating_base).read()
     if closures is None:
         mechanism = _note_closures(mechanism, file)
     else:
@@ -90,18 +91,13 @@ def loads(text: str | bytes, *, file: str = "<text>", folder: str | PathLike[str
     """
     content = text.encode() if isinstance(text, str) else text
     check_kind(content, bytes, "The model's description", "text or bytes", ModelError)
-    return _read(content, check_path(file, "The file's name", ModelError), _folder(folder), False)
+    return Source(content, check_path(file, "The file's name", ModelError), _folder(folder)).read()
 
 
 def format_of(path: str | PathLike[str]) -> str:
-    """The format of a file, told by its content: URDF, MJCF, SDF, own, closures or unknown."""
-    content = read_bytes(Path(path))
-    if is_closure_file(content):
-        return "closures"
-    if content[:64].lstrip(BLANK).startswith(b"{"):
-        return "own"
-    tag = parse_xml(content, str(path)).root.tag
-    return {"robot": "URDF", "mujoco": "MJCF", "sdf": "SDF", "gazebo": "SDF"}.get(tag, "unknown")
+    """The format of a file, told by its content: one of ``FORMATS``, or unknown."""
+    found = Source(read_bytes(Path(path)), Path(path)).format
+    return "unknown" if found is None else found.name
 
 
 def load_actuation(
@@ -143,44 +139,109 @@ def _floats(mechanism: Mechanism) -> bool:
     return any(joint.type.is_free for joint in mechanism.topology.joints_out[mechanism.base])
 
 
-def _read(content: bytes, file: Path, folder: Path | None, floating_base: bool) -> Mechanism:
-    if content[:64].lstrip(BLANK).startswith(b"{"):
-        try:
-            return read_native(content.decode("utf-8-sig"), str(file))
-        except UnicodeDecodeError as error:
-            raise ModelError(f"{file}:1: the file is not UTF-8: {error}.", file=str(file)) from None
-    document = parse_xml(content, str(file))
-    reader = _xml_reader(document, folder, floating_base)
+# ---- formats
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file's content, and what its reader may need.
+
+    Attributes:
+        content: All of it.
+        file: Its name.
+        folder: The folder that included files must be in, or None to allow no includes.
+        floating_base: Whether models that nothing ties to the world float.
+    """
+
+    content: bytes
+    file: Path
+    folder: Path | None = None
+    floating_base: bool = False
+
+    @cached_property
+    def document(self) -> Document:
+        """The parsed XML."""
+        return parse_xml(self.content, str(self.file))
+
+    @cached_property
+    def root(self) -> str:
+        """What the content begins with: the root element of XML, a brace, or the key that lists closures."""
+        if self.content[:64].lstrip(BLANK).startswith(b"{"):
+            return "{"
+        return "closed_loop" if is_closure_file(self.content) else self.document.root.tag
+
+    @property
+    def format(self) -> Format | None:
+        """The format that begins so."""
+        return next((format for format in FORMATS if self.root in format.roots), None)
+
+    def read(self) -> Mechanism:
+        """The mechanism that the file describes."""
+        if self.format is not None:
+            return self.format.read(self)
+        root = self.document.root
+        if root.tag == "mujocoinclude":
+            root.fail("this file is a part that other MJCF files include; load the file that includes it.")
+        return root.fail(
+            "the root element is none that is known. Roots: <robot> (URDF), <mujoco> (MJCF), <sdf> (SDF); the "
+            "package's own files are JSON."
+        )
+
+
+class Format(NamedTuple):
+    """A file format: its name, what its files begin with (as ``Source.root`` tells it), and its reader."""
+
+    name: str
+    roots: tuple[str, ...]
+    read: Callable[[Source], Mechanism]
+
+
+def _read_own(source: Source) -> Mechanism:
     try:
-        with np.errstate(all="ignore"):  # overflow is found by the parts' own checks
-            return reader()
-    except ArithmeticError as error:
-        document.root.fail(f"the file holds numbers too large or too small to compute with: {error}.")
-    except RecursionError:
-        document.root.fail("what the file holds leans on itself, or is nested too deeply.")
-    except FactorGraphDynError as error:
-        if str(error).startswith(str(file)) or error.details.get("file"):
-            raise
-        root = document.root
-        message = f"{file}:{root.line}: {root.label}: {error}"
-        raise ModelError(message, file=str(file), line=root.line, element=root.tag) from None
+        return read_native(source.content.decode("utf-8-sig"), str(source.file))
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{source.file}:1: the file is not UTF-8: {error}.", file=str(source.file)) from None
 
 
-def _xml_reader(document: Document, folder: Path | None, floating_base: bool) -> Callable[[], Mechanism]:
-    """The reader for a document, chosen by its root element."""
-    root = document.root
-    if root.tag == "robot":
-        return lambda: read_urdf(document)
-    if root.tag == "mujoco":
-        return lambda: read_mjcf(document, folder)
-    if root.tag in ("sdf", "gazebo"):
-        return lambda: read_sdf(document, folder, floating_base=floating_base)
-    if root.tag == "mujocoinclude":
-        root.fail("this file is a part that other MJCF files include; load the file that includes it.")
-    return root.fail(
-        "the root element is none that is known. Roots: <robot> (URDF), <mujoco> (MJCF), <sdf> (SDF); the "
-        "package's own files are JSON."
-    )
+def _read_closures(source: Source) -> Mechanism:
+    raise ModelError(f"{source.file}:1: the text lists the closures of a model; load it as a file beside the model's.")
+
+
+def _xml(reader: Callable[[Source], Mechanism]) -> Callable[[Source], Mechanism]:
+    """A reader of XML whose errors say where they come from."""
+
+    def read(source: Source) -> Mechanism:
+        root = source.document.root
+        try:
+            with np.errstate(all="ignore"):  # overflow is found by the parts' own checks
+                return reader(source)
+        except ArithmeticError as error:
+            root.fail(f"the file holds numbers too large or too small to compute with: {error}.")
+        except RecursionError:
+            root.fail("what the file holds leans on itself, or is nested too deeply.")
+        except FactorGraphDynError as error:
+            if str(error).startswith(str(source.file)) or error.details.get("file"):
+                raise
+            message = f"{source.file}:{root.line}: {root.label}: {error}"
+            raise ModelError(message, file=str(source.file), line=root.line, element=root.tag) from None
+
+    return read
+
+
+FORMATS = (
+    Format("own", ("{",), _read_own),
+    Format("closures", ("closed_loop",), _read_closures),
+    Format("URDF", ("robot",), _xml(lambda source: read_urdf(source.document))),
+    Format("MJCF", ("mujoco",), _xml(lambda source: read_mjcf(source.document, source.folder))),
+    Format(
+        "SDF",
+        ("sdf", "gazebo"),
+        _xml(lambda source: read_sdf(source.document, source.folder, floating_base=source.floating_base)),
+    ),
+)
+
+
+# ---- robots of another package
 
 
 def _description_path(name: str) -> str:
