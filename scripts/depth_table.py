@@ -6,10 +6,10 @@ from __future__ import annotations
 import sys
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn.equations import LinearGraph
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.equations.problem_graph import problem_graph
-from factorgraph_dyn.ordering import choose_ordering
-from factorgraph_dyn.ordering.block_cost import block_cost
+from factorgraph_dyn.ordering import Structure, choose_ordering, eliminate_structure
 from factorgraph_dyn.show.tables import print_rows
 
 
@@ -23,13 +23,17 @@ def main() -> None:
         graph = problem_graph(chain, make_problem(chain, "forward"))
         row = {"links": length, "variables": len(graph.variables)}
         for name in ("aba", "crba", "metis"):
-            row[name] = block_cost(graph, choose_ordering(chain, graph, name).variables).depth
+            row[name] = _structure(graph, choose_ordering(chain, graph, name).variables).depth
         found = fgd.search_orderings(chain, objective="depth", budget=2.0, rounds=1, save=False)
-        cost = block_cost(graph, found.variables)
+        cost = _structure(graph, found.variables)
         row |= {"search": cost.depth, "widest clique": cost.largest_clique, "work": sum(cost.level_work)}
         rows.append(row | {"work on the longest way": _critical(cost.level_work, cost.depth)})
         length *= 2
     print_rows(rows, "table", "Levels of the clique tree, forward dynamics of chains")
+
+
+def _structure(graph: LinearGraph, names: tuple[str, ...]) -> Structure:
+    return eliminate_structure(graph, [graph.by_name[name] for name in names])
 
 
 def _critical(level_work: tuple[int, ...], depth: int) -> int:

@@ -19,18 +19,14 @@ import numpy as np
 from factorgraph_dyn.compiler import Operations
 from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.program import Program
-from factorgraph_dyn.compiler.tape import tape as t
 from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import Problem, make_problem
 from factorgraph_dyn.equations.problem_graph import problem_graph
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
-from factorgraph_dyn.ordering.block_cost import BlockCost, block_cost
+from factorgraph_dyn.ordering import Ordering, OrderingLike, Structure, choose_ordering, eliminate_structure
 from factorgraph_dyn.ordering.halves import joined
 
-DIVISION_TIME = 12.0  # instructions that one vector division takes the time of
-SINCOS_TIME = 30.0  # instructions of a sine and cosine together
 INSTRUCTIONS_A_NS = 3.0  # vector instructions that a core retires
 PIVOT_STATES = 256
 
@@ -45,7 +41,7 @@ class OrderingCost:
         instructions: Vector instructions: fused pairs are one, divisions and sines many.
         estimated_ns: Estimated time of a state in a large batch on this machine, ns.
         smallest_pivot: Smallest size of a pivot beside its usual one, over random states; 1 without pivots.
-        blocks: Costs by the block model: fill, cliques, depth, work per level.
+        structure: Of the Bayes net: fill, cliques, depth, operations of dense blocks, work per level.
     """
 
     ordering: Ordering
@@ -53,7 +49,7 @@ class OrderingCost:
     instructions: float
     estimated_ns: float
     smallest_pivot: float
-    blocks: BlockCost
+    structure: Structure
 
 
 def ordering_cost(
@@ -81,34 +77,14 @@ def ordering_cost(
     graph = problem_graph(mechanism, asked)
     chosen = choose_ordering(mechanism, graph, asked.classical if ordering is None else ordering, halves=True)
     program = trace(mechanism, asked, chosen).program
-    instructions = program_instructions(program)
     return OrderingCost(
         ordering=chosen,
         operations=program.operations,
-        instructions=instructions,
-        estimated_ns=instructions / (machine.host().width * INSTRUCTIONS_A_NS),
+        instructions=program.instructions,
+        estimated_ns=program.instructions / (machine.host().width * INSTRUCTIONS_A_NS),
         smallest_pivot=smallest_pivot(mechanism, asked, program),
-        blocks=block_cost(graph, joined(chosen.variables)),
+        structure=eliminate_structure(graph, [graph.by_name[name] for name in joined(chosen.variables)]),
     )
-
-
-def program_instructions(program: Program) -> float:
-    """Vector instructions of a program: a product that only one sum needs is fused with it."""
-    nodes = [node for _, order in program.stages for node in order]
-    uses: dict[int, int] = {}
-    for node in (*(abs(ref) for ref in program.outputs), *(abs(guard.ref) for guard in program.guards)):
-        uses[node] = uses.get(node, 0) + 1
-    for node in nodes:
-        for read in program.operands(node):
-            uses[read] = uses.get(read, 0) + 1
-    fused = sum(
-        any(program.operation[x] == t.MUL and uses[x] == 1 for x in program.operands(node))
-        for node in nodes
-        if program.operation[node] in (t.ADD, t.SUB)
-    )
-    counts = program.operations
-    divisions = (DIVISION_TIME - 1) * counts.divisions
-    return counts.total - fused + divisions + SINCOS_TIME * counts.sincos
 
 
 def smallest_pivot(mechanism: Mechanism, problem: Problem, program: Program, seed: int = 2) -> float:

@@ -70,6 +70,7 @@ class Eliminated:
         milestones: What back-substitution will need of each eliminated row, in the order of elimination.
         undetermined: Columns that no equation determines.
         redundant: How many equations turned out to repeat others.
+        quality: Of its worst pivot.
     """
 
     solution: dict[int, Row] = field(default_factory=dict)
@@ -77,6 +78,7 @@ class Eliminated:
     milestones: list[int] = field(default_factory=list)
     undetermined: set[int] = field(default_factory=set)
     redundant: int = 0
+    quality: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class Elimination:
         magnitudes: Mapping[int, float] | None = None,
         noisy: bool = False,
         given: int | None = None,
+        scales: dict[frozenset[tuple[int, int]], Samples] | None = None,
     ) -> None:
         """Start an elimination.
 
@@ -115,6 +118,7 @@ class Elimination:
                 a repeated one is then looked for after every step.
             given: One over the squared size of the given values that the equations may contradict; without it
                 there are none, and what is left of the equations follows from the state.
+            scales: Scales of rows by their entries, which eliminations of the same equations share.
         """
         self.tape = tape
         self.samples = samples
@@ -130,25 +134,39 @@ class Elimination:
             for column in row:
                 if column in self.holding:
                     self.holding[column].add(number)
-        self.column_units = {column: (magnitudes or {}).get(column, 1.0) for column in self.unknown_columns}
+        self.magnitudes = magnitudes or {}
+        self.column_units = {column: self.magnitudes.get(column, 1.0) for column in self.unknown_columns}
         self.scales: dict[int, Samples] = {}
+        self.known_scales = {} if scales is None else scales
         self.steps: list[tuple[int, Row, int]] = []  # column, its row, reciprocal of its pivot
         self.result = Eliminated()
+
+    def part(self, rows: Mapping[int, Row], unknowns: Sequence[Unknown]) -> Elimination:
+        """The elimination of some rows and unknowns of the same equations."""
+        return Elimination(
+            self.tape,
+            self.samples,
+            rows,
+            unknowns,
+            magnitudes=self.magnitudes,
+            noisy=self.noisy,
+            given=self.given,
+            scales=self.known_scales,
+        )
 
     def run(self) -> Eliminated:
         """Eliminate every unknown, then substitute back."""
         with np.errstate(all="ignore"):  # a pivot may vanish in the special samples
-            if self.noisy:
-                self._drop_rounding()
+            self.prepare()
             for unknown in self.unknowns:
                 self.eliminate(unknown)
-            self._judge_left_over_rows()
+            self.judge_left_over_rows()
             self.substitute_back()
         return self.result
 
-    def _drop_rounding(self) -> None:
+    def prepare(self) -> None:
         """Take out of the equations what rounding of the model's constants and of closed states has left there."""
-        for number, row in self.rows.items():
+        for number, row in self.rows.items() if self.noisy else ():
             kept = {column: ref for column, ref in row.items() if not self.samples.is_rounding(ref)}
             if len(kept) < len(row):
                 self._replace(number, kept)
@@ -164,6 +182,7 @@ class Elimination:
                 self._set_free(columns)
                 return
             columns.remove(pivot.column)
+            self.result.quality = min(self.result.quality, pivot.quality)
             if pivot.everywhere < _VANISHING or not self._keeps_sign(self.rows[pivot.row][pivot.column]):
                 self._rotate(pivot)
             self._apply(pivot)
@@ -216,7 +235,7 @@ class Elimination:
     def _weight(self, number: int, first: int) -> int:
         """The constant, a power of two, that brings the square of one row's entries to the units of another's."""
         ratio = float(np.median(self.scale(first) / self.scale(number)))
-        return self.tape.constant(4.0 ** round(np.log2(ratio))) if 1e-30 < ratio < 1e30 else ONE
+        return self.tape.constant(4.0 ** round(np.log2(ratio))) if 1e-100 < ratio < 1e100 else ONE
 
     def _sum(self, factor: int, row: Row, other_factor: int, other: Row) -> Row:
         """factor row + other_factor other."""
@@ -300,6 +319,10 @@ class Elimination:
     def scale(self, number: int) -> Samples:
         """Largest unknown entry of a row at every sampled state, columns in common units."""
         scale = self.scales.get(number)
+        if scale is not None:
+            return scale
+        key = frozenset(self.rows[number].items())
+        scale = self.known_scales.get(key)
         if scale is None:
             entries = [
                 np.abs(self.samples.values(ref)) * self.column_units[column]
@@ -310,8 +333,8 @@ class Elimination:
             # Where nothing of a row is left but rounding, that is no scale.
             ordinary = scale[self.special :]
             middle = len(ordinary) // 2
-            scale = np.maximum(scale, _NOTHING * np.partition(ordinary, middle)[middle])
-            self.scales[number] = scale
+            scale = self.known_scales[key] = np.maximum(scale, _NOTHING * np.partition(ordinary, middle)[middle])
+        self.scales[number] = scale
         return scale
 
     def _apply(self, pivot: _Pivot) -> None:
@@ -368,8 +391,12 @@ class Elimination:
             )
         self.result.guards.append(Guard(abs(entry), threshold, f"pivot of {name}"))
 
-    def _judge_left_over_rows(self) -> None:
-        """Rows without unknowns: redundant, or conditions on parameters."""
+    def judge_left_over_rows(self) -> None:
+        """Rows without unknowns: redundant, or conditions on parameters.
+
+        Raises:
+            CompileError: Parameters are not free.
+        """
         for row in self.rows.values():
             if not row:
                 self.result.redundant += 1
@@ -385,7 +412,7 @@ class Elimination:
     def _condition(self, misfit: int, given: int) -> Guard:
         """Watch what is left of an equation in given values only, beside the terms it was made of."""
         square = self.tape.mul(self.tape.mul(misfit, misfit), given)
-        terms = self.samples.variance(misfit) / UNIT_ROUNDOFF**2 + self.samples.values(misfit) ** 2
+        terms = (self.samples.error(misfit) / UNIT_ROUNDOFF) ** 2 + self.samples.values(misfit) ** 2
         usual = float(np.median((terms * self.samples.values(given))[self.special :]))
         label = "square of the misfit of an equation in given values only, which they contradict,"
         return Guard(abs(square), _CONSISTENT**2 * usual, label, small=True)

@@ -2,12 +2,15 @@
 
 Takes the state of symbols; gives values that a kernel watches: how far q and v are from closing each loop and
 coupling, squared. A kernel takes a state that drifted a little, as an integrator's does, and answers nan where q
-misses the closure by 2 % of a radian or of the mechanism's length, or v by as much of itself.
+misses the closure by 2 % of a radian or of the mechanism's length, or v by as much of itself. What is as good as at
+rest may slip as it likes: it is so beside gravity or, without, beside what is given.
+
+    gravity    slip^2 / (v^2 + STILL g / length)                        without    slip^4 / (v^4 + STILL^2 given^2)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,11 +27,13 @@ from factorgraph_dyn.motion.kinematics import link_poses, loop_pose
 from factorgraph_dyn.spatial import Array, Floats, pose
 
 _OPEN = 0.02
+_POWERS = {2: "square", 4: "fourth power"}
 _MODES = 3  # assembly modes of a locked group of loops, at most
-_STILL = 1e-6  # of gravity's effect on the mechanism, a squared speed below which it is as good as at rest
+_STILL = 1e-6  # of the accelerations of a mechanism, a squared speed below which it is as good as at rest
+NOTHING = 1e-200  # far below the square of any number that means something, so that 0 / 0 is 0
 
 
-def closure_guards(tape: Tape, state: State, q: Array, own: Natural) -> list[Guard]:
+def closure_guards(tape: Tape, state: State, q: Array, own: Natural, given: Symbol) -> list[Guard]:
     """What a kernel has to watch so that it refuses states that are far from closed.
 
     Args:
@@ -36,11 +41,14 @@ def closure_guards(tape: Tape, state: State, q: Array, own: Natural) -> list[Gua
         state: The state of symbols.
         q: The coordinates as the user gives them, which may be shifted in the state; couplings are about these.
         own: Units in which closing is measured.
+        given: The squared size of given accelerations and torques.
     """
+    measure = _per_speed(state, own, given)
     return [
-        Guard(ref, _OPEN**2, f"square by which {what} misses the closure of {name!r}", small=True)
+        Guard(ref, _OPEN**power, f"{_POWERS[power]} by which {what} misses the closure of {name!r}", small=True)
         for what, name, square in (*_of_loops(state, own), *_of_couplings(state, q, own))
-        for ref in [abs(int(references(tape, np.array([square]))[0]))]
+        for missed, power in [(square, 2) if what == "q" else measure(square)]
+        for ref in [abs(int(references(tape, np.array([missed]))[0]))]
         if ref
     ]
 
@@ -55,7 +63,7 @@ def _of_loops(state: State, own: Natural) -> Iterator[tuple[str, str, Symbol]]:
         slip = state.twists[here.child] - here.Ad_child_parent @ state.twists[here.parent] - here.S @ here.v
         slip = slip * (1.0 / own.motion)
         yield "q", loop.name, np.sum(misfit * misfit)
-        yield "v", loop.name, np.sum(slip * slip) * _per_square_speed(state, own)
+        yield "v", loop.name, np.sum(slip * slip)
 
 
 def _of_couplings(state: State, q: Array, own: Natural) -> Iterator[tuple[str, str, Symbol]]:
@@ -67,15 +75,19 @@ def _of_couplings(state: State, q: Array, own: Natural) -> Iterator[tuple[str, s
         misfit = coupling_error(mechanism, coupling, q)[0] * unit
         slip = (v_here - coupling.ratio * v_source) * unit
         yield "q", coupling.name, misfit * misfit
-        yield "v", coupling.name, slip * slip * _per_square_speed(state, own)
+        yield "v", coupling.name, slip * slip
 
 
-def _per_square_speed(state: State, own: Natural) -> Symbol:
+def _per_speed(state: State, own: Natural, given: Symbol) -> Callable[[Symbol], tuple[Symbol, int]]:
+    """What takes the square of a slip and gives a power of its part of the speed, and which power."""
     speeds = state.v * (1.0 / own.v)
     gravity = float(np.linalg.norm(np.asarray(state.mechanism.gravity))) / own.length
     square: Any = np.sum(speeds * speeds)
-    inverse: Symbol = 1.0 / (square + _STILL * (gravity or 1.0))
-    return inverse
+    if gravity:
+        inverse = 1.0 / (square + _STILL * gravity)
+        return lambda square_slip: (square_slip * inverse, 2)
+    inverse = 1.0 / (square * square + _STILL**2 * given + NOTHING)
+    return lambda square_slip: (square_slip * square_slip * inverse, 4)
 
 
 def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own: Natural) -> list[Guard]:

@@ -1,25 +1,30 @@
-"""A program: the part of a tape that its outputs need, in the order in which it runs.
+"""A program: the operations that some results need, in the order in which they run; what back ends consume.
 
-Takes a tape, outputs and guards; gives straight-line code for the back ends.
+Takes a tape, results and guards; gives straight-line code.
 
-    dead code   only ancestors of outputs and guards stay
+    dead code   only ancestors of results and guards stay
     factoring   a b + a c with both products used nowhere else becomes a (b + c); over sums of more terms it would
                 save up to 1.5 % of the operations, and no instruction where multiplication and addition fuse
-    schedule    depth first from the outputs, the operand that needs more registers first
+    schedule    depth first from the results, the operand that needs more registers first
     stages      sines and cosines are taken together, after the operations that their angles need
 
-The work runs once a kernel.
+The work runs once a kernel; a `Draft`, in which operations are counted, once an ordering of a search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 
 from factorgraph_dyn.compiler.schedule import depth_first_order, waiting_time
 from factorgraph_dyn.compiler.tape import tape as t
 from factorgraph_dyn.compiler.tape.field import PRIME
-from factorgraph_dyn.compiler.tape.tape import Tape
+from factorgraph_dyn.compiler.tape.tape import Node, Tape, operands
+
+DIVISION_TIME = 12.0  # instructions that one vector division takes the time of
+SINCOS_TIME = 30.0  # and a sine and cosine together
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,20 @@ class Operations:
 
 
 @dataclass(frozen=True)
+class Operand:
+    """An argument or result: its shape without the batch axes."""
+
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Numbers a state has."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True)
 class Guard:
-    """A value that must stay away from zero for a state's outputs to be trusted.
+    """A value that must stay away from zero for a state's results to be trusted.
 
     Attributes:
         ref: The value, usually a pivot of the elimination.
@@ -65,45 +82,158 @@ class Program:
     """Straight-line code.
 
     Attributes:
-        operation, left, right: Of every node, by node number.
+        arguments, results: Shapes of what goes in and comes out.
+        nodes: Operation and operands of every node that is needed.
         constants: Value of every constant node.
-        inputs: Input nodes, in the order of the kernel's arguments.
-        outputs: References, in the order of the kernel's results.
-        guards: Values that must not be small.
+        inputs: Input nodes, in the order of the arguments' entries.
+        outputs: References, in the order of the results' entries.
+        guards: Values that are watched.
         stages: For every stage, the angles whose sine and cosine are taken first, and the arithmetic nodes
             in the order in which they run after that.
     """
 
-    operation: list[int]
-    left: list[int]
-    right: list[int]
-    constants: dict[int, float]
-    inputs: list[int]
-    outputs: list[int]
+    arguments: tuple[Operand, ...]
+    results: tuple[Operand, ...]
+    nodes: Mapping[int, Node]
+    constants: Mapping[int, float]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
     guards: tuple[Guard, ...]
     stages: tuple[tuple[list[int], list[int]], ...]
 
     def operands(self, node: int) -> tuple[int, ...]:
         """The nodes an operation reads."""
-        return operands(self.operation[node], self.left[node], self.right[node])
+        return operands(self.nodes[node])
+
+    @cached_property
+    def sines_and_cosines(self) -> Mapping[int, list[int]]:
+        """The sine and cosine nodes of each angle."""
+        found: dict[int, list[int]] = {angle: [] for angles, _ in self.stages for angle in angles}
+        for node, (operation, angle, _) in self.nodes.items():
+            if operation in (t.SIN, t.COS):
+                found[angle].append(node)
+        return found
+
+    @cached_property
+    def _draft(self) -> Draft:
+        return Draft(self.nodes.__getitem__, _roots(self.outputs, self.guards))
 
     @property
     def operations(self) -> Operations:
         """How many scalar operations one state costs."""
-        kinds = [self.operation[node] for _, nodes in self.stages for node in nodes]
+        return self._draft.operations
+
+    @property
+    def instructions(self) -> float:
+        """Vector instructions that it takes the time of."""
+        return self._draft.instructions
+
+
+class Draft:
+    """The operations that some values need, and how often each is used: simplified and counted.
+
+    Attributes:
+        nodes: Every node that is needed.
+        uses: How often it is read, and asked for.
+    """
+
+    def __init__(self, node_of: Callable[[int], Node], roots: Iterable[int]) -> None:
+        self.nodes: dict[int, Node] = {}
+        self.uses = uses = dict.fromkeys(roots, 1)
+        stack = list(uses)
+        while stack:
+            index = stack.pop()
+            node = self.nodes[index] = node_of(index)
+            for read in operands(node):
+                if read in uses:
+                    uses[read] += 1
+                else:
+                    uses[read] = 1
+                    stack.append(read)
+
+    def draw_out_factors(self, tape: Tape) -> None:
+        """Make a (b + c) of a b + a c where nothing else needs the products."""
+        nodes, uses, residues, constants = self.nodes, self.uses, tape.residue, tape.constants
+        known = {residues[index]: index for index in nodes}
+        fresh: dict[int, int] = {}
+        for index in sorted(nodes):
+            operation, x, y = nodes.get(index, _GONE)
+            if operation not in _SUMS or uses[x] != 1 or uses[y] != 1:
+                continue
+            (of_x, p, q), (of_y, r, s) = nodes[x], nodes[y]
+            if of_x != t.MUL or of_y != t.MUL:
+                continue
+            if p in (r, s):
+                a, b = p, q
+            elif q in (r, s):
+                a, b = q, p
+            else:
+                continue
+            c = s if r == a else r
+            if b in constants and c in constants:
+                continue  # value numbering left two constants apart on purpose
+            of_b, of_c = (fresh[k] if k in fresh else residues[k] for k in (b, c))
+            total = (of_b + of_c if operation == t.ADD else of_b - of_c) % PRIME
+            inner = known.get(total)
+            if inner is None or inner not in nodes or self._needs(inner, index):
+                inner = len(tape) + len(fresh)
+                fresh[inner], known[total] = total, inner
+                nodes[inner], uses[inner] = (operation, b, c), 0
+                uses[b] += 1
+                uses[c] += 1
+            nodes[index] = (t.MUL, a, inner)
+            uses[a] += 1
+            uses[inner] += 1
+            self._release(x)
+            self._release(y)
+
+    def _release(self, index: int) -> None:
+        """Use a value once less; what nothing uses is gone."""
+        stack = [index]
+        while stack:
+            index = stack.pop()
+            self.uses[index] -= 1
+            if not self.uses[index]:
+                stack += operands(self.nodes.pop(index))
+                del self.uses[index]
+
+    def _needs(self, index: int, other: int) -> bool:
+        """Whether a value is made of another."""
+        seen, stack = {index}, [index]
+        while stack:
+            for read in operands(self.nodes[stack.pop()]):
+                if read == other:
+                    return True
+                if read not in seen:
+                    seen.add(read)
+                    stack.append(read)
+        return False
+
+    @property
+    def operations(self) -> Operations:
+        """How many scalar operations they are."""
+        kinds = [operation for operation, _, _ in self.nodes.values()]
+        angles = {angle for operation, angle, _ in self.nodes.values() if operation in (t.SIN, t.COS)}
         return Operations(
             multiplications=kinds.count(t.MUL),
             additions=kinds.count(t.ADD) + kinds.count(t.SUB),
             divisions=kinds.count(t.RECIPROCAL),
-            sincos=sum(len(angles) for angles, _ in self.stages),
+            sincos=len(angles),
         )
 
+    @property
+    def instructions(self) -> float:
+        """Vector instructions that they take the time of: a product that only one sum needs is fused with it."""
+        nodes, uses, counts = self.nodes, self.uses, self.operations
+        fused = sum(
+            operation in _SUMS and ((nodes[x][0] == t.MUL and uses[x] == 1) or (nodes[y][0] == t.MUL and uses[y] == 1))
+            for operation, x, y in nodes.values()
+        )
+        return counts.total - fused + (DIVISION_TIME - 1) * counts.divisions + SINCOS_TIME * counts.sincos
 
-def operands(operation: int, left: int, right: int) -> tuple[int, ...]:
-    """The nodes that an operation reads."""
-    if operation in (t.ADD, t.SUB, t.MUL):
-        return left, right
-    return () if operation in (t.CONSTANT, t.INPUT) else (left,)
+
+_SUMS = frozenset((t.ADD, t.SUB))
+_GONE: Node = (t.CONSTANT, 0, 0)
 
 
 def build(
@@ -112,111 +242,64 @@ def build(
     outputs: Sequence[int],
     guards: Sequence[Guard] = (),
     milestones: Sequence[int] = (),
+    *,
+    arguments: Sequence[Operand] | None = None,
+    results: Sequence[Operand] | None = None,
 ) -> Program:
     """The program of some outputs of a tape.
 
     Args:
         tape: Where the values are.
-        inputs: References of the arguments, in order.
-        outputs: References of the results, in order.
+        inputs: References of the arguments' entries, in order.
+        outputs: References of the results' entries, in order.
         guards: Values to watch.
         milestones: Values on the way in an order that may keep fewer values waiting than the order in
             which the outputs need them.
+        arguments, results: Shapes of what goes in and comes out; one vector of all entries by default.
     """
-    operation, left, right = list(tape.operation), list(tape.left), list(tape.right)
-    roots = [abs(ref) for ref in outputs] + [abs(guard.ref) for guard in guards]
-    _factor_products(tape, operation, left, right, roots)
-    stages = _stages(operation, left, right, roots, [abs(ref) for ref in milestones])
-    used = {node for angles, nodes in stages for node in (*angles, *nodes)}
-    used.update(roots)
-    used.update(read for node in tuple(used) for read in operands(operation[node], left[node], right[node]))
-    constants = {node: value for node, value in tape.constants.items() if node in used or not node}
-    return Program(operation, left, right, constants, list(inputs), list(outputs), tuple(guards), stages)
+    roots = _roots(outputs, guards)
+    draft = Draft(tape.node, roots)
+    draft.draw_out_factors(tape)
+    stages = _stages(draft.nodes, roots, [abs(ref) for ref in milestones])
+    constants = {0: 0.0} | {node: tape.constants[node] for node in draft.nodes if node in tape.constants}
+    return Program(
+        (Operand((len(inputs),)),) if arguments is None else tuple(arguments),
+        (Operand((len(outputs),)),) if results is None else tuple(results),
+        draft.nodes,
+        constants,
+        tuple(inputs),
+        tuple(outputs),
+        tuple(guards),
+        stages,
+    )
 
 
-def live_nodes(operation: list[int], left: list[int], right: list[int], roots: Sequence[int]) -> list[int]:
-    """Ancestors of the roots, roots included, in no particular order."""
-    seen, stack = set(roots), list(set(roots))
-    while stack:
-        node = stack.pop()
-        for read in operands(operation[node], left[node], right[node]):
-            if read not in seen:
-                seen.add(read)
-                stack.append(read)
-    return list(seen)
-
-
-def _factor_products(tape: Tape, operation: list[int], left: list[int], right: list[int], roots: list[int]) -> None:
-    """Rewrite a b + a c as a (b + c) in place where no other node needs the products."""
-    live = sorted(live_nodes(operation, left, right, roots))
-    uses = [0] * len(operation)
-    for node in live:
-        for read in operands(operation[node], left[node], right[node]):
-            uses[read] += 1
-    for root in roots:
-        uses[root] += 1
-    known = {tape.residue[node]: node for node in live if node < len(tape)}
-    residue = list(tape.residue)
-    for node in live:
-        if operation[node] not in (t.ADD, t.SUB):
-            continue
-        x, y = left[node], right[node]
-        if operation[x] != t.MUL or operation[y] != t.MUL or uses[x] != 1 or uses[y] != 1:
-            continue
-        common = {left[x], right[x]} & {left[y], right[y]}
-        if not common:
-            continue
-        a = common.pop()
-        b = right[x] if left[x] == a else left[x]
-        c = right[y] if left[y] == a else left[y]
-        if b in tape.constants and c in tape.constants:
-            continue  # value numbering left two constants apart on purpose
-        sign = 1 if operation[node] == t.ADD else -1
-        total = (residue[b] + sign * residue[c]) % PRIME
-        inner = known.get(total)
-        if inner is None or (inner > node and node in live_nodes(operation, left, right, [inner])):
-            inner = len(operation)
-            operation.append(operation[node])
-            left.append(b)
-            right.append(c)
-            residue.append(total)
-            uses.append(1)
-            known[total] = inner
-        else:
-            uses[inner] += 1
-            uses[b] -= 1
-            uses[c] -= 1
-        uses[a] -= 1
-        operation[node], left[node], right[node] = t.MUL, a, inner
+def _roots(outputs: Sequence[int], guards: Sequence[Guard]) -> list[int]:
+    return [*(abs(ref) for ref in outputs), *(abs(guard.ref) for guard in guards)]
 
 
 def _stages(
-    operation: list[int], left: list[int], right: list[int], roots: list[int], milestones: list[int]
+    nodes: Mapping[int, Node], roots: list[int], milestones: list[int]
 ) -> tuple[tuple[list[int], list[int]], ...]:
     """Angles and arithmetic in the order in which they run."""
-    live = live_nodes(operation, left, right, roots)
-    alive = set(live)
-    on_the_way = [node for node in milestones if node in alive]
-    angles_left = {left[node] for node in live if operation[node] in (t.SIN, t.COS)}
-    done: set[int] = {node for node in live if operation[node] in (t.CONSTANT, t.INPUT)}
+    on_the_way = [node for node in milestones if node in nodes]
+    turns = {index: angle for index, (operation, angle, _) in nodes.items() if operation in (t.SIN, t.COS)}
+    angles_left = set(turns.values())
+    done = {index for index, (operation, _, _) in nodes.items() if operation in (t.CONSTANT, t.INPUT)}
     stages: list[tuple[list[int], list[int]]] = []
     ready: list[int] = []
     while True:
-        nested = {angle: _angles_above(operation, left, right, angle) for angle in angles_left}
+        nested = {
+            angle: {turns[x] for x in Draft(nodes.__getitem__, [angle]).nodes if x in turns} for angle in angles_left
+        }
         goals = [angle for angle, above in nested.items() if not above & angles_left]
         candidates = [sorted(goals)] if goals else [roots, on_the_way + roots]
-        orders = [depth_first_order(operation, left, right, targets, done) for targets in candidates]
-        order = min(orders, key=lambda nodes: waiting_time(operation, left, right, nodes))
+        orders = [depth_first_order(nodes, targets, done) for targets in candidates]
+        order = min(orders, key=lambda order: waiting_time(nodes, order))
         done.update(order)
         stages.append((ready, order))
         if not goals:
             return tuple(stages)
         ready = sorted(goals)
         angles_left.difference_update(goals)
-        done.update(node for node in live if operation[node] in (t.SIN, t.COS) and left[node] in goals)
-
-
-def _angles_above(operation: list[int], left: list[int], right: list[int], angle: int) -> set[int]:
-    """Angles of the sines and cosines that an angle itself is computed from."""
-    ancestors = live_nodes(operation, left, right, [angle])
-    return {left[node] for node in ancestors if operation[node] in (t.SIN, t.COS)}
+        done.update(index for index, angle in turns.items() if angle in goals)

@@ -7,79 +7,55 @@ registers comes first (Sethi & Ullman 1970, exact for trees and a good rule for 
 The work runs once a kernel, in time linear in its operations.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from factorgraph_dyn.compiler.tape import tape as t
+from factorgraph_dyn.compiler.tape.tape import Node, operands
 
 
-def depth_first_order(
-    operation: Sequence[int],
-    left: Sequence[int],
-    right: Sequence[int],
-    targets: Sequence[int],
-    done: set[int],
-) -> list[int]:
+def depth_first_order(nodes: Mapping[int, Node], targets: Sequence[int], done: set[int]) -> list[int]:
     """Nodes that the targets need and that are not done, operands first.
 
     Args:
-        operation, left, right: Of every node.
+        nodes: Operation and operands of every node.
         targets: The nodes sought, in the order wished for.
         done: Nodes that are available already.
     """
-    plain = _operands_first(operation, left, right, targets, done, {})
-    need = _register_need(operation, left, right, plain)
-    return _operands_first(operation, left, right, targets, done, need)
+    plain = _operands_first(nodes, targets, done, {})
+    return _operands_first(nodes, targets, done, _register_need(nodes, plain))
 
 
-def waiting_time(operation: Sequence[int], left: Sequence[int], right: Sequence[int], order: Sequence[int]) -> int:
+def waiting_time(nodes: Mapping[int, Node], order: Sequence[int]) -> int:
     """How long values wait for their last use, summed: the room they need, times the time they need it."""
-    position = {node: place for place, node in enumerate(order)}
-    last: dict[int, int] = {}
-    for place, node in enumerate(order):
-        last[left[node]] = place
-        if operation[node] in (t.ADD, t.SUB, t.MUL):
-            last[right[node]] = place
-    return sum(place - position[node] for node, place in last.items() if node in position)
+    position = {index: place for place, index in enumerate(order)}
+    last = {read: place for place, index in enumerate(order) for read in operands(nodes[index])}
+    return sum(place - position[index] for index, place in last.items() if index in position)
 
 
 def _operands_first(
-    operation: Sequence[int],
-    left: Sequence[int],
-    right: Sequence[int],
-    targets: Sequence[int],
-    done: set[int],
-    need: dict[int, int],
+    nodes: Mapping[int, Node], targets: Sequence[int], done: set[int], need: Mapping[int, int]
 ) -> list[int]:
     seen = set(done)
     order: list[int] = []
     for target in targets:
         stack = [target]
         while stack:
-            node = stack.pop()
-            if node < 0:
-                order.append(-node)
-            elif node not in seen:
-                seen.add(node)
-                stack.append(-node)
-                first, second = left[node], right[node]
-                if operation[node] in (t.ADD, t.SUB, t.MUL):
-                    if need.get(second, 0) > need.get(first, 0):
-                        first, second = second, first
-                    stack.append(second)
-                stack.append(first)
+            index = stack.pop()
+            if index < 0:
+                order.append(-index)
+            elif index not in seen:
+                seen.add(index)
+                reads = operands(nodes[index])
+                if len(reads) == 2 and need.get(reads[1], 0) <= need.get(reads[0], 0):
+                    reads = reads[::-1]
+                stack += (-index, *reads)  # the last one is looked at first
     return order
 
 
-def _register_need(
-    operation: Sequence[int], left: Sequence[int], right: Sequence[int], order: Sequence[int]
-) -> dict[int, int]:
+def _register_need(nodes: Mapping[int, Node], order: Sequence[int]) -> dict[int, int]:
     """Registers that each node would need if it were the root of a tree."""
     need: dict[int, int] = {}
-    for node in order:
-        first = need.get(left[node], 0)
-        if operation[node] in (t.ADD, t.SUB, t.MUL):
-            second = need.get(right[node], 0)
-            need[node] = max(first, second, 1) if first != second else first + 1
-        else:
-            need[node] = max(first, 1)
+    for index in order:
+        needs = sorted(need.get(read, 0) for read in operands(nodes[index]))
+        tied = len(needs) == 2 and needs[0] == needs[1]
+        need[index] = max(needs[-1] + tied, 1)
     return need

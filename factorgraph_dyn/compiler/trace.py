@@ -40,18 +40,17 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.compiler import program as programs
-from factorgraph_dyn.compiler.backends.llvm.driver import Operand
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
-from factorgraph_dyn.compiler.guards import closure_guards, mode_guards
+from factorgraph_dyn.compiler.guards import NOTHING, closure_guards, mode_guards
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
 from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.compiler.tape.field import constant_circle_point
 from factorgraph_dyn.compiler.tape.samples import SampledTape
-from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbols
+from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.equations import (
     Known,
@@ -62,6 +61,7 @@ from factorgraph_dyn.equations import (
     evaluate_state,
 )
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
+from factorgraph_dyn.equations.factors import joint_losses
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.problem_graph import problem_graph
 from factorgraph_dyn.equations.problem_graph import without as _without
@@ -73,7 +73,6 @@ from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, ha
 from factorgraph_dyn.spatial import Floats, cross
 
 _ROUNDING = 1e-15  # of the largest of the constants that belong together
-_NOTHING = 1e-20  # squared, of given values that are as good as zero
 
 
 @dataclass(frozen=True)
@@ -82,14 +81,11 @@ class Traced:
 
     Attributes:
         program: What the kernel computes.
-        inputs, outputs: Shapes of its arguments and results.
         ordering: The ordering it was eliminated in.
         redundant: How many equations turned out to repeat others.
     """
 
     program: programs.Program
-    inputs: tuple[Operand, ...]
-    outputs: tuple[Operand, ...]
     ordering: Ordering
     redundant: int
 
@@ -145,15 +141,25 @@ class Tracer:
         outputs = [self.output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        closed = closure_guards(self.tape, state, self.values["q"], measured(self.given))
-        closed += mode_guards(
-            self.tape, self.given, self.values["q"], sampled_states(self.given).q, measured(self.given)
+        guards = _distinct([*self.guards(state), *eliminated.guards])
+        arguments = [programs.Operand((len(self.values[name]),)) for name in self.problem.arguments]
+        results = [programs.Operand(output.shape) for output in outputs]
+        program = programs.build(
+            self.tape,
+            self.input_refs,
+            flat,
+            guards,
+            eliminated.milestones,
+            arguments=arguments,
+            results=results,
         )
-        guards = _distinct([*closed, *eliminated.guards])
-        program = programs.build(self.tape, self.input_refs, flat, guards, eliminated.milestones)
-        inputs = tuple(Operand((len(self.values[name]),)) for name in self.problem.arguments)
-        shapes = tuple(Operand(output.shape) for output in outputs)
-        return Traced(program, inputs, shapes, chosen, eliminated.redundant)
+        return Traced(program, chosen, eliminated.redundant)
+
+    def guards(self, state: State) -> list[programs.Guard]:
+        """What has to be watched whatever the ordering is: that loops are closed."""
+        q, own = self.values["q"], measured(self.given)
+        closed = closure_guards(self.tape, state, q, own, self._square_given())
+        return closed + mode_guards(self.tape, self.given, q, sampled_states(self.given).q, own)
 
     def elimination(
         self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
@@ -165,12 +171,29 @@ class Tracer:
         return Elimination(self.tape, self.samples, rows, unknowns, magnitudes=sizes, noisy=noisy, given=given)
 
     def _per_square_given(self) -> int:
-        """One over the squared size of all given values, in the mechanism's own units."""
+        """One over the squared size of everything that is given, in the mechanism's own units."""
         own = natural(self.given)
-        a, tau, v = self.values["a"] / own.v, self.values["tau"] / own.tau, self.values["v"] / own.v
+        v = self.values["v"] / own.v
         gravity = float(np.linalg.norm(np.asarray(self.given.gravity))) / own.length
-        size = np.sum(a * a) + np.sum(tau * tau) + np.sum(v * v) ** 2 + gravity**2
-        return int(references(self.tape, np.array([1.0 / (size + _NOTHING)]))[0])
+        size = self._square_given() + np.sum(v * v) ** 2 + (gravity**2 or NOTHING)
+        return int(references(self.tape, np.array([1.0 / size]))[0])
+
+    def _square_given(self) -> Symbol:
+        """The squared size of accelerations, torques, wrenches and losses, in the mechanism's own units."""
+        own, values = natural(self.given), self.values
+        parts = [values["a"] / own.v, values["tau"] / own.tau, self._losses() / own.tau]
+        parts += [values[f"wrench[{link}]"] / own.wrench for link in self.problem.pushed]
+        square: Symbol = sum((np.sum(part * part) for part in parts), Symbol(self.tape, ZERO))
+        return square
+
+    def _losses(self) -> SymbolArray:
+        """What damping, friction and springs take from the motors, shape (nv,)."""
+        losses, mechanism = symbols(self.tape, [ZERO] * self.given.nv), self.given
+        for joint in mechanism.movable_joints:
+            q, v = self.values["q"][mechanism.q_slices[joint.name]], self.values["v"][mechanism.v_slices[joint.name]]
+            taken = joint_losses(q, v, joint.damping, joint.friction, joint.stiffness, joint.rest)
+            losses[mechanism.v_slices[joint.name]] = taken
+        return losses
 
     def equations(self) -> tuple[State, LinearGraph]:
         """The state and the graph, both of symbols."""
@@ -298,7 +321,7 @@ def _know_constants(tape: Tape, mechanism: Mechanism) -> None:
     """Let a tape know which constants belong together and how far rounding has moved them.
 
     The cosine and sine of a placement's turn about x belong to one angle. The entries of a rotation are as exact as
-    one is, those of a shift or an inertia as their largest is.
+    one is, those of a shift or an inertia as their largest is, and single numbers as they are themselves.
     """
     ends = [end for loop in mechanism.loops for end in (loop.predecessor_placement, loop.successor_placement)]
     for placement in (*(joint.placement for joint in mechanism.joints), *ends):
@@ -314,6 +337,11 @@ def _know_constants(tape: Tape, mechanism: Mechanism) -> None:
         G = link.spatial_inertia
         for block in (G[:3, :3], G[:3, 3:]):
             _know_errors(tape, block.ravel(), float(np.abs(block).max()))
+        tape.constant(link.mass, error=0.0)
+    for joint in mechanism.joints:
+        effects = (joint.armature, joint.damping, joint.friction, joint.stiffness, joint.rest, np.array([joint.pitch]))
+        _know_errors(tape, np.concatenate(effects), 0.0)
+    _know_errors(tape, np.array([[c.ratio, c.offset] for c in mechanism.couplings]).ravel(), 0.0)
 
 
 def _know_errors(tape: Tape, values: Floats, size: float) -> None:

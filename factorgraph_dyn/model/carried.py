@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from factorgraph_dyn.model.lengths import reaches
+from factorgraph_dyn.model.lengths import mass_within, reaches
 from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link, Loop
@@ -70,7 +70,7 @@ def carried(mechanism: Mechanism, *, stretched: bool = False) -> dict[str, Carri
     """
     units = natural(mechanism)
     reach = reaches(mechanism)
-    moments = {link.name: _moments(link) for link in mechanism.links}
+    moments = {link.name: _moments(link, units.extent) for link in mechanism.links}
     found: dict[str, Carried] = {}
     for joint in reversed(mechanism.topology.outward):
         mass, first, second = moments[joint.child].tolist()
@@ -92,10 +92,11 @@ def carried(mechanism: Mechanism, *, stretched: bool = False) -> dict[str, Carri
     return found
 
 
-def _moments(link: Link) -> Floats:
+def _moments(link: Link, extent: float) -> Floats:
     """Mass, first and second moment of a body about its frame, were it all on one side, shape (3,)."""
     second = float(np.abs(link.spatial_inertia[:3, :3]).max())
-    return np.array([link.mass, np.sqrt(link.mass * second), second])
+    mass = mass_within(link, extent)
+    return np.array([mass, np.sqrt(mass * second), second])
 
 
 def _share(mechanism: Mechanism, group: Group, found: dict[str, Carried]) -> None:

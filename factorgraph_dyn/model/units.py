@@ -7,7 +7,8 @@ Takes a mechanism; gives a length L and a mass M of its own, and the same mechan
     measured      for closing and random states: its ``size``; masses stay. It is not rounded: where slides and turns
                   are weighed against each other, a mechanism in millimetres must be weighed as the same one in metres.
 
-Time stays as it is: the equations are linear in what has time in its unit.
+Time stays as it is: the equations are linear in what has time in its unit. Where velocities and accelerations have to
+be of a usual size, a mechanism's own rate gives it, and where it has none they are only compared with each other.
 """
 
 from __future__ import annotations
@@ -97,6 +98,29 @@ def measured(mechanism: Mechanism) -> Natural:
     return Natural(mechanism, mechanism.size, 1.0, extent=mechanism.size, weight=1.0)
 
 
+@lru_cache(maxsize=256)
+def natural_rate(mechanism: Mechanism) -> float:
+    """How fast a mechanism moves of itself, 1/s; 0 where nothing in it has a time, so that any speed is like another.
+
+    That is sqrt(g / length) under gravity; without it what springs and friction, or else damping, do to its inertia.
+    """
+    own = natural(mechanism)
+    gravity = float(np.linalg.norm(np.asarray(mechanism.gravity))) / own.extent
+    if gravity:
+        return float(np.sqrt(gravity))
+    inertia = own.weight * own.extent**2
+    units = {joint.name: joint.freedom_units(own.extent) for joint in mechanism.joints}
+    at_rest = [joint.stiffness * units[joint.name] ** 2 for joint in mechanism.joints]
+    at_rest += [joint.friction * units[joint.name] for joint in mechanism.joints]
+    damping = [joint.damping * units[joint.name] ** 2 for joint in mechanism.joints]
+    return float(np.sqrt(_largest(at_rest) / inertia) or _largest(damping) / inertia)
+
+
+def usual_acceleration(mechanism: Mechanism, v: Floats) -> float:
+    """The accelerations that gravity, springs and velocities cause, in own units: what is nothing is so beside them."""
+    return max(natural_rate(mechanism), _largest([v / natural(mechanism).v])) ** 2
+
+
 def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
     """The same mechanism in other units: the length in m, the mass in kg that become 1."""
     freedom = {joint.name: joint.freedom_units(length) for joint in mechanism.joints}
@@ -118,6 +142,10 @@ def _masses(mechanism: Mechanism, length: float) -> Iterable[float]:
             yield float(np.abs(np.asarray(link.inertia)).max()) / length**2
     for joint in mechanism.joints:
         yield float((joint.armature * (joint.freedom_units(length) / length) ** 2).max(initial=0.0))
+
+
+def _largest(values: Iterable[Floats]) -> float:
+    return max((float(np.abs(part).max(initial=0.0)) for part in values), default=0.0)
 
 
 def _power_of_two(size: float) -> float:

@@ -10,7 +10,7 @@ and of a coupling it is q_joint - ratio q_source - offset. What counts as closed
 size, so that a mechanism in millimetres is judged as the same one in metres:
 
     error   <=  tolerance                                          rad, and lengths in units of the size
-    rate    <=  tolerance max(largest speed, REST sqrt(g / size))  rad/s, and lengths likewise
+    rate    <=  tolerance max(largest speed, REST own rate)        rad/s, and lengths likewise
 
 Only joints between a loop's two sides are looked at. Work is done once a state.
 """
@@ -30,13 +30,13 @@ from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Joint, Loop
-from factorgraph_dyn.model.units import measured
+from factorgraph_dyn.model.units import measured, natural_rate
 from factorgraph_dyn.motion.kinematics import joint_motion
 from factorgraph_dyn.spatial import Array, Floats
 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 ROUNDING = 1e-13  # of a joint's motion: what a loop sees of it below is none
-REST = 1e-3  # of the speed at which a mechanism falls over: what is slower is at rest, up to rounding
+REST = 1e-3  # of the rate at which a mechanism falls over: what is slower is at rest, up to rounding
 
 
 def rank_tolerance(mechanism: Mechanism) -> float:
@@ -189,10 +189,9 @@ def _in_own_size(mechanism: Mechanism, q: Floats) -> list[Constraint]:
 
 
 def _allowed_rate(mechanism: Mechanism, v: Floats) -> float:
-    """How fast a closure may open at a velocity in own units; without gravity a second is the measure of rest."""
-    weight = float(np.linalg.norm(mechanism.gravity)) / measured(mechanism).length
-    falling = np.sqrt(weight) if weight else 1.0
-    return mechanism.closure_tolerance * max(float(np.abs(v).max(initial=0.0)), REST * float(falling))
+    """How fast a closure may open at a velocity in own units."""
+    speed = float(np.abs(v).max(initial=0.0))
+    return mechanism.closure_tolerance * max(speed, REST * natural_rate(mechanism))
 
 
 # ---- velocities that keep closed

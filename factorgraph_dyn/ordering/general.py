@@ -47,7 +47,7 @@ def min_fill(graph: LinearGraph) -> Sequence[Variable]:
     """Always the variable next whose elimination connects the fewest pairs."""
 
     def new_pairs(elimination: Elimination, variable: Variable) -> int:
-        if elimination.rows_left(variable) <= 0:
+        if elimination.rows(variable) <= variable.size:
             return 0  # its rows are used up: nothing is left to connect its neighbours
         neighbours = elimination.neighbours(variable)
         return sum(x.size * sum(y.size for y in neighbours - elimination.neighbours(x) - {x}) for x in neighbours)
@@ -66,7 +66,7 @@ def _greedy(graph: LinearGraph, cost: Callable[[Elimination, Variable], int]) ->
     queue: list[tuple[tuple[bool, int, int], int]] = []
 
     def push(variable: Variable) -> None:
-        too_few = elimination.rows_left(variable) < 0
+        too_few = elimination.rows(variable) < variable.size
         current[variable] = (too_few, cost(elimination, variable), rank[variable])
         heapq.heappush(queue, (current[variable], rank[variable]))
 

@@ -25,8 +25,8 @@ from factorgraph_dyn.equations.problem_graph import problem_graph
 from factorgraph_dyn.errors import CompileError, FactorGraphDynError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import eliminate_structure
-from factorgraph_dyn.ordering.block_cost import BlockModel
 from factorgraph_dyn.ordering.halves import halves
+from factorgraph_dyn.search.exact import BlockModel
 from factorgraph_dyn.search.steps import Stepper
 from factorgraph_dyn.search.tape_cost import TapeCost, TapeScorer
 
@@ -74,10 +74,10 @@ class TapeScore(Score):
         limit = SLACK * threshold * self._made_per_score
         if self.stepper.is_full:
             self.stepper = Stepper(self._mechanism, self._problem)
-        cost = TapeScorer(self.stepper).cost(ordering, limit, fused=self._instructions)
+        cost = TapeScorer(self.stepper).cost(ordering, limit, instructions=self._instructions)
         if cost is None or not is_safe(cost):
             return math.inf
-        score = cost.instructions if self._instructions else float(cost.operations)
+        score = cost.instructions if self._instructions else float(cost.operations.total)
         self._made_per_score = cost.made / score if score else math.inf
         return score
 

@@ -15,27 +15,22 @@ Tracing runs once a problem, a new step takes about 2 ms and a remembered one so
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from factorgraph_dyn.compiler.describe.split import listed
-from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
+from factorgraph_dyn.compiler.eliminate import Eliminated, Elimination, Row, Unknown
 from factorgraph_dyn.compiler.tape import tape as t
-from factorgraph_dyn.compiler.tape.samples import SampledTape
-from factorgraph_dyn.compiler.tape.tape import Samples, Tape
+from factorgraph_dyn.compiler.tape.tape import Node
 from factorgraph_dyn.compiler.trace import Tracer
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import halves
-
-Maker = tuple[int, int, int]
-"""Operation and operands, all of them nodes without sign."""
 
 NumberedRow = tuple[int, tuple[tuple[int, int], ...]]
 """Number and entries of a row, sorted by column."""
@@ -58,85 +53,11 @@ class Step:
     """
 
     rows: tuple[NumberedRow, ...]
-    forward: dict[int, Maker]
-    backward: dict[int, Maker]
+    forward: dict[int, Node]
+    backward: dict[int, Node]
     pivots: tuple[int, ...]
     quality: float
     steady: float
-
-
-class RecordingTape(Tape):
-    """A tape that also lists operations whose value it knew already."""
-
-    @classmethod
-    def taken_over(cls, tape: Tape) -> RecordingTape:
-        """The tape that goes on where another one, no longer used, stopped."""
-        recording = cls.__new__(cls)
-        recording.__dict__.update(tape.__dict__)
-        recording.base_size = len(tape)
-        return recording
-
-    base_size: int
-
-    def reciprocal(self, a: int) -> int:
-        """Reference to 1 / a."""
-        found = super().reciprocal(a)
-        if abs(found) < len(self) - 1 and abs(a) not in self.constants:
-            self.merges.append((t.RECIPROCAL, a, 0, found))
-        return found
-
-    def mul_constant(self, constant: int, b: int, residue: int) -> int:
-        """Reference to a constant times b."""
-        # A product made by another ordering must not be taken apart: its operands need not be here.
-        if b >= self.base_size and self.operation[b] == t.MUL and b not in self.constants:
-            return self._append(t.MUL, constant, b, residue)
-        return super().mul_constant(constant, b, residue)
-
-
-class RememberingSamples(SampledTape):
-    """Samples that know the sums they have judged before."""
-
-    @classmethod
-    def taken_over(cls, samples: SampledTape, tape: RecordingTape) -> RememberingSamples:
-        """The samples of a tape that was taken over."""
-        remembering = cls.__new__(cls)
-        remembering.__dict__.update(samples.__dict__)
-        remembering.tape = tape
-        remembering.sums = {}
-        return remembering
-
-    sums: dict[tuple[int, int], int]
-
-    def add(self, a: int, b: int) -> int:
-        """Reference to a + b, zero also where only rounding keeps it from being so."""
-        key = (a, b)
-        found = self.sums.get(key)
-        if found is None:
-            found = self.sums[key] = super().add(a, b)
-        elif a and b:
-            self.tape.merges.append((t.ADD, a, b, found))
-        return found
-
-
-class _StepElimination(Elimination):
-    worst: float
-    row_scales: dict[frozenset[tuple[int, int]], Samples]
-
-    def scale(self, number: int) -> Samples:
-        scale = self.scales.get(number)
-        if scale is None:
-            key = frozenset(self.rows[number].items())
-            scale = self.row_scales.get(key)
-            if scale is None:
-                scale = self.row_scales[key] = super().scale(number)
-            self.scales[number] = scale
-        return scale
-
-    def choose(self, columns: set[int]) -> Any:
-        pivot = super().choose(columns)
-        if pivot is not None:
-            self.worst = min(self.worst, pivot.quality)
-        return pivot
 
 
 class Stepper:
@@ -152,31 +73,26 @@ class Stepper:
         tracer = Tracer(mechanism, problem)
         state, graph = tracer.equations()
         columns = tracer.columns_of(graph)
-        rows = tracer.rows_of(graph, columns)
         chosen, unknowns = tracer.order(graph, problem.classical)
         self.graph = tracer.structure(graph)
         self._inner = tracer.steps
         self.classical: tuple[str, ...] = chosen.variables
-        names = self.listed(self.classical)
-        self.tape = RecordingTape.taken_over(tracer.tape)
-        self.samples = RememberingSamples.taken_over(tracer.samples, self.tape)
-        tracer.tape, tracer.samples = self.tape, self.samples
-        self.unknowns = dict(zip(names, unknowns, strict=True))
+        self.unknowns = dict(zip(self.listed(self.classical), unknowns, strict=True))
         called = {x.name: name for name, x in self.unknowns.items()}
         self.factors = [[called[str(v)] for v, _ in factor.blocks if str(v) in called] for factor in graph.factors]
-        magnitudes = tracer.magnitudes.of(graph)
-        first = _StepElimination(self.tape, self.samples, rows, unknowns, magnitudes=magnitudes)
-        first.row_scales = {}
-        self._template = copy.copy(first)
-        self._start = tuple(_numbered(number, row) for number, row in first.rows.items())
-        first.worst = 1.0
+        watched = tracer.guards(state)
+        self.tape, self.samples = tracer.tape, tracer.samples
+        self._equations = tracer.elimination(graph, columns, unknowns)
+        self.tape.own = len(self.tape)
         with np.errstate(all="ignore"):
-            eliminated = first.run()
+            self._equations.prepare()
+            self._start = tuple(_numbered(number, row) for number, row in self._equations.rows.items())
+            eliminated = self._equations.part(self._equations.rows, unknowns).run()
         if eliminated.undetermined:
             raise CompileError("The problem leaves unknowns undetermined; its steps cannot be shared.")
         self.solution = eliminated.solution
         outputs = [tracer.output(name, state, graph, columns, eliminated) for name in problem.outputs]
-        self.outputs = tuple({abs(int(ref)) for output in outputs for ref in output.flat} - {0})
+        self.roots = {abs(int(ref)) for output in outputs for ref in output.flat} | {abs(g.ref) for g in watched}
         self.tape.merges.clear()
         for name in list(self.unknowns):
             parts, columns_of = halves.halves(name), self.unknowns[name].columns
@@ -201,7 +117,7 @@ class Stepper:
         return tuple(listed(ordering, self._inner))
 
     def steps(self, ordering: Sequence[str], limit: float = math.inf) -> list[Step] | None:
-        """The steps of an ordering.
+        """The steps of an ordering; the last one judges what is left of the equations.
 
         None where a pivot is missing or unsafe, or where elimination makes more values than ``limit``.
         """
@@ -227,7 +143,9 @@ class Stepper:
                 for atom in self._atoms_in(row):
                     holding[atom].add(row)
             steps.append(step)
-        return steps
+        left = [row for row in (*self._start, *(row for step in steps for row in step.rows)) if not self._atoms_in(row)]
+        judged = self._judged(left)
+        return None if judged is None else [*steps, judged]
 
     def _atoms_in(self, row: NumberedRow) -> frozenset[str]:
         """The halves, or whole variables without halves, that a row holds."""
@@ -248,34 +166,40 @@ class Stepper:
             return step
 
     def _do(self, name: str, rows: frozenset[NumberedRow], later: tuple[str, ...]) -> Step | None:
-        elimination = copy.copy(self._template)
-        elimination.rows = {number: dict(entries) for number, entries in sorted(rows)}
-        elimination.holding = {column: set() for x in (name, *later) for column in self.unknowns[x].columns}
-        for number, row in elimination.rows.items():
-            for column in row:
-                if column in elimination.holding:
-                    elimination.holding[column].add(number)
-        elimination.unknown_columns = set(elimination.holding)
-        elimination.unknowns = [self.unknowns[x] for x in (name, *later)]
-        elimination.position = {c: k for k, x in enumerate((name, *later)) for c in self.unknowns[x].columns}
-        elimination.scales, elimination.steps = {}, []
-        elimination.result, elimination.worst = Eliminated(), 1.0
+        unknowns = [self.unknowns[x] for x in (name, *later)]
+        elimination = self._equations.part({number: dict(entries) for number, entries in sorted(rows)}, unknowns)
         size = len(self.tape)
         try:
-            elimination.eliminate(self.unknowns[name])
+            elimination.eliminate(unknowns[0])
         except CompileError:
             return None
         finally:
             forward = self._makers_since(size)
-        if elimination.result.undetermined:
+        found = elimination.result
+        if found.undetermined:
             return None
-        pivots = tuple(abs(guard.ref) for guard in elimination.result.guards)
+        pivots = tuple(abs(guard.ref) for guard in found.guards)
         left = tuple(_numbered(number, row) for number, row in elimination.rows.items())
         backward = self._substitute_back(elimination)
         steady = min((self._steadiness(pivot) for pivot in pivots), default=1.0)
-        return Step(left, forward, backward, pivots, elimination.worst, steady)
+        return Step(left, forward, backward, pivots, found.quality, steady)
 
-    def _substitute_back(self, elimination: Elimination) -> dict[int, Maker]:
+    def _judged(self, left: Iterable[NumberedRow]) -> Step | None:
+        """What the compiler makes of rows that are left without unknowns; None where it refuses them."""
+        rows = tuple(sorted({row for row in left if row[1]}))
+        if rows not in self._steps:
+            elimination = self._equations.part({number: dict(entries) for number, entries in rows}, ())
+            size = len(self.tape)
+            try:
+                elimination.judge_left_over_rows()
+            except CompileError:
+                self._steps[rows] = None
+            else:
+                watched = tuple(abs(guard.ref) for guard in elimination.result.guards)
+                self._steps[rows] = Step((), self._makers_since(size), {}, watched, 1.0, 1.0)
+        return self._steps[rows]
+
+    def _substitute_back(self, elimination: Elimination) -> dict[int, Node]:
         """Makers of the variable's own values from those of the variables that come later."""
         own = {column for column, _, _ in elimination.steps}
         size = len(self.tape)
@@ -289,44 +213,43 @@ class Stepper:
                 wanted, found = abs(self.solution[column].get(parameter, 0)), abs(ref)
                 if wanted and found != wanted:
                     # Constants rounded another way: the same value under another number.
-                    tape = self.tape
-                    makers[wanted] = makers.get(found, (tape.operation[found], tape.left[found], tape.right[found]))
+                    makers[wanted] = makers.get(found, self.tape.node(found))
         return makers
 
-    def _makers_since(self, size: int) -> dict[int, Maker]:
+    def _makers_since(self, size: int) -> dict[int, Node]:
         """Makers of all values that were asked for since the tape had this size."""
         tape = self.tape
-        makers: dict[int, Maker] = {}
+        makers: dict[int, Node] = {}
         for operation, a, b, found in reversed(tape.merges):
             if found and abs(found) not in tape.constants:
                 makers[abs(found)] = self._as_made(operation, a, b)
         tape.merges.clear()
         for node in range(size, len(tape)):
-            makers[node] = (tape.operation[node], tape.left[node], tape.right[node])
+            makers[node] = tape.node(node)
         return makers
 
-    def _as_made(self, operation: int, a: int, b: int) -> Maker:
+    def _as_made(self, operation: int, a: int, b: int) -> Node:
         """The maker of a value that was known, as it would be had the value been new."""
         operation, a, b = as_made(operation, a, b)
         if operation == t.MUL:
             tape = self.tape
             if b in tape.constants:
                 a, b = b, a
-            if a in tape.constants and b < tape.base_size and tape.operation[b] == t.MUL:
+            if a in tape.constants and b < tape.own and tape.operation[b] == t.MUL:
                 inner = tape.left[b]
                 if inner in tape.constants:
                     return t.MUL, abs(tape.constant(tape.constants[a] * tape.constants[inner])), tape.right[b]
         return operation, a, b
 
     def _steadiness(self, pivot: int) -> float:
-        values = self.samples.values(pivot)
+        values = self.samples.values(pivot)[self.samples.special :]
         if not ((values > 0).all() or (values < 0).all()):
             return 0.0
         sizes = np.abs(values)
         return float(sizes.min() / np.median(sizes))
 
 
-def as_made(operation: int, a: int, b: int) -> Maker:
+def as_made(operation: int, a: int, b: int) -> Node:
     """The maker of the value, up to its sign, of an operation on references."""
     if operation == t.ADD and (a < 0) != (b < 0):
         return (t.SUB, a, -b) if a > 0 else (t.SUB, b, -a)
@@ -335,6 +258,3 @@ def as_made(operation: int, a: int, b: int) -> Maker:
 
 def _numbered(number: int, row: Row) -> NumberedRow:
     return number, tuple(sorted(row.items()))
-
-
-__all__ = ["UNIT", "Maker", "RecordingTape", "Step", "Stepper"]

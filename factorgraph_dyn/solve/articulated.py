@@ -87,11 +87,10 @@ class ArticulatedBodies:
     def free(self) -> Floats:
         """Joint accelerations without inputs: gravity, velocities, losses, shape (nv,)."""
         mechanism = self.state.mechanism
-        values = self.net.net.optimize()
         a, units = np.empty(mechanism.nv), graph_units(mechanism).variables
-        for key, variable in enumerate(self.net.graph.variables):
+        for variable, value in self.net.values().items():
             if variable.kind == "a":
-                a[mechanism.v_slices[variable.owner]] = values.at(key) * units["a", variable.owner]
+                a[mechanism.v_slices[variable.owner]] = value * units["a", variable.owner]
         return a
 
     def respond(self, inputs: Inputs) -> Floats:

@@ -23,6 +23,7 @@ from factorgraph_dyn.checks import check_kind
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable, check_graph
 from factorgraph_dyn.errors import OrderingError, SingularSystemError
 from factorgraph_dyn.ordering import Ordering
+from factorgraph_dyn.solve.rows import Missed, Rows
 from factorgraph_dyn.solve.scaling import NO_UNITS, GraphUnits
 from factorgraph_dyn.solve.template import Mould, moulded
 from factorgraph_dyn.spatial import Floats
@@ -31,7 +32,9 @@ METHODS = ("sequential", "multifrontal")
 ROUNDING = 1e-12  # backward errors up to it are those of a good elimination
 MOST_REFINEMENTS = 4
 WORTHWHILE = 0.5  # a step of refinement leaves less than this of the backward error, or is the last
+SPOILT = 10.0  # times the misfit after a step of refinement: the step was no good
 Watch = Callable[[Variable, gtsam.GaussianFactorGraph], None]
+Nearer = Callable[[gtsam.VectorValues, Floats], gtsam.VectorValues]  # from an answer and what it misses
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +59,12 @@ class BayesNet:
     Attributes:
         net: GTSAM's own Bayes net; key i is ``graph.variables[i]``.
         graph: The graph that was eliminated.
+        factors: Its rows as GTSAM has them, to refine answers by; None where the net is in other units.
     """
 
     net: gtsam.GaussianBayesNet
     graph: LinearGraph
+    factors: gtsam.GaussianFactorGraph | None = None
 
     def __len__(self) -> int:
         return int(self.net.size())
@@ -83,6 +88,14 @@ class BayesNet:
         """The conditional of a variable by its printed name."""
         wanted = self.graph.variable(name)
         return next(conditional for conditional in self.conditionals if conditional.variable == wanted)
+
+    def values(self) -> dict[Variable, Floats]:
+        """All variables of a net that keeps none, after a step of refinement unless it would spoil them."""
+        x = self.net.optimize()
+        if self.factors is not None:
+            nearer = _stepped(self.factors, self.net, x)
+            x = nearer if self.factors.error(nearer) <= SPOILT**2 * self.factors.error(x) else x
+        return {variable: x.at(key) for key, variable in enumerate(self.graph.variables)}
 
     def respond(self, given: Mapping[Variable, Floats], *, offset: bool = False) -> dict[Variable, Floats]:
         """All variables as the kept ones are given columns of values: one back-substitution.
@@ -156,8 +169,11 @@ def eliminate(graph: LinearGraph, ordering: Ordering, watch: Watch | None = None
     check_kind(ordering, Ordering, "The ordering", "an Ordering, such as fgd.choose_ordering(mechanism, graph, 'aba')")
     holding: list[list[_Held]] = [[] for _ in graph.variables]
     keys = {variable: index for index, variable in enumerate(graph.variables)}
+    factors = gtsam.GaussianFactorGraph()
     for factor in graph.factors:
-        _hold(_gtsam_factor(factor, keys), holding)
+        made = _gtsam_factor(factor, keys)
+        factors.push_back(made)
+        _hold(made, holding)
     net = gtsam.GaussianBayesNet()
     for name in ordering.variables:
         key = keys[graph.variable(name)]
@@ -177,7 +193,7 @@ def eliminate(graph: LinearGraph, ordering: Ordering, watch: Watch | None = None
         net.push_back(conditional)
         if rest.rows():
             _hold(rest, holding)
-    return BayesNet(net, graph)
+    return BayesNet(net, graph, factors)
 
 
 def measured(net: BayesNet, graph: LinearGraph, units: Mapping[Variable, Floats]) -> BayesNet:
@@ -250,34 +266,69 @@ def solve_graph(
     try:
         if method == "sequential":
             net = mould.factors.eliminateSequential(order, gtsam.EliminateQR)
-            growth = float(np.abs(net.backSubstitute(_ones(graph.variables)).vector()).max(initial=0.0))
-            solution = net.optimize()
+            growth = _largest(net.backSubstitute(_ones(graph.variables)).vector())
+            refined = _refined(mould, order, net.optimize(), net)
         else:
-            solution = mould.factors.eliminateMultifrontal(order, gtsam.EliminateQR).optimize()
+            refined = _refined(mould, order, mould.factors.eliminateMultifrontal(order, gtsam.EliminateQR).optimize())
     except RuntimeError as error:
         raise singular(graph, ordering) from error
-    # In the order of keys, which is that of the variables.
-    x, residual, worst = _refined(mould, order, solution.vector())
-    stacked: Floats = x * mould.rows.columns
+    stacked: Floats = refined.x * mould.rows.columns  # in the order of keys, which is that of the variables
     values = {variable: stacked[entries] for variable, entries in _places(graph.variables)}
+    residual, worst = refined.share, refined.worst
+    if not residual <= ROUNDING:
+        residual, worst = mould.rows.backward_error(refined)
     return Solved(values, residual, worst, growth if math.isfinite(growth) else np.inf)
 
 
-def _refined(mould: Mould, order: gtsam.Ordering, x: Floats) -> tuple[Floats, float, int]:
-    """The answer after steps of iterative refinement where it needs any, with its backward error and worst row."""
-    residual, worst, misfit = mould.rows.backward_error(x)
+def _refined(
+    mould: Mould, order: gtsam.Ordering, x: gtsam.VectorValues, net: gtsam.GaussianBayesNet | None = None
+) -> Missed:
+    """The answer after iterative refinement, and what it misses.
+
+    QR mixes the right-hand sides of all rows that hold a variable, so that a joint's answer comes with the rounding of
+    its fastest neighbour's. One step takes it out, and costs little where there is a Bayes net: by the semi-normal
+    equations R^T R dx = A^T (b - A x). Where they converge no more (conditions above 1e8) rows are eliminated again.
+    """
+    if net is not None:
+        found = improved(mould.rows, _stepped(mould.factors, net, x), lambda at, _: _stepped(mould.factors, net, at))
+        if found.share <= ROUNDING:
+            return found
+    return improved(mould.rows, x, lambda at, misfit: at.add(_eliminated_again(mould, order, misfit)))
+
+
+def improved(rows: Rows, x: gtsam.VectorValues, nearer: Nearer) -> Missed:
+    """The answer after steps of refinement while they help, and what it misses."""
+    best = rows.missed(x.vector())
     for _ in range(MOST_REFINEMENTS):
-        if residual <= ROUNDING or not math.isfinite(residual):
+        if best.share <= ROUNDING or not math.isfinite(best.share):
             break
         try:
-            step = mould.push(misfit).eliminateSequential(order, gtsam.EliminateQR).optimize().vector()
+            x = nearer(x, best.misfit)
         except RuntimeError:
             break
-        better, at, left = mould.rows.backward_error(x + step)
-        if not better < WORTHWHILE * residual:
+        found = rows.missed(x.vector())
+        if not found.share < WORTHWHILE * best.share:
             break
-        x, residual, worst, misfit = x + step, better, at, left
-    return x, residual, worst
+        best = found
+    return best
+
+
+def _stepped(
+    factors: gtsam.GaussianFactorGraph, net: gtsam.GaussianBayesNet, x: gtsam.VectorValues
+) -> gtsam.VectorValues:
+    """An answer nearer to that of the rows, by their Bayes net and the gradient A^T (A x - b)."""
+    return x.subtract(net.backSubstitute(net.backSubstituteTranspose(factors.gradient(x))))
+
+
+def _eliminated_again(mould: Mould, order: gtsam.Ordering, misfit: Floats) -> gtsam.VectorValues:
+    """The step that what rows miss asks for."""
+    return mould.push(misfit).eliminateSequential(order, gtsam.EliminateQR).optimize()
+
+
+def _largest(values: Floats) -> float:
+    """The largest of sizes, nan where one is."""
+    sizes = np.abs(values)
+    return float(sizes[sizes.argmax()]) if len(sizes) else 0.0
 
 
 @lru_cache(maxsize=64)

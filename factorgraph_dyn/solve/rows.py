@@ -5,11 +5,14 @@
 
 The backward error is the largest relative change of coefficients that would make the answer exact, whatever the
 units of a row. The last term is for rows in which nothing happens, such as those out of the plane of a planar
-mechanism; it wants rows and unknowns in units that suit them (``scaling``).
+mechanism; it wants rows and unknowns in units that suit them (``scaling``). It tells whether an answer can be trusted,
+not whether each of its parts can be better: beside a finger of 1e-8 kg all else is quiet. Refinement therefore judges
+rows by their own terms (``Missed``).
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +24,7 @@ from factorgraph_dyn.spatial import Floats
 MOTION_ROWS = ("acceleration", "coupling", "velocity")
 MOTIONS = ("A", "a", "V")
 TINY = float(np.finfo(np.float64).tiny)
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Quiet(NamedTuple):
@@ -33,6 +37,24 @@ class Quiet(NamedTuple):
 QUIET = Quiet()
 # Loops that are open by a little contradict each other by as much of the largest motion.
 QUIET_LOOPS = Quiet(motion=1.0)
+
+
+class Missed(NamedTuple):
+    """What an answer misses.
+
+    Attributes:
+        x: The answer.
+        misfit: What it misses of each row.
+        terms: The size of each row's own terms.
+        share: The largest misfit, relative to its row's terms.
+        worst: That row.
+    """
+
+    x: Floats
+    misfit: Floats
+    terms: Floats
+    share: float
+    worst: int
 
 
 class Rows:
@@ -49,19 +71,22 @@ class Rows:
         self._row_units = row_units(graph, units)
         places = graph.column_slices
         nothing = np.zeros(0, dtype=int)
-        row_index, column_index, from_index, row, entry = [nothing], [nothing], [nothing], 0, 0
+        row_index, column_index, row = [nothing], [nothing], 0
         for factor in graph.factors:
-            for variable, block in factor.blocks:
+            for variable, _ in factor.blocks:
                 columns = np.arange(places[variable].start, places[variable].stop)
                 row_index.append(np.tile(np.arange(row, row + factor.rows), variable.size))
                 column_index.append(np.repeat(columns, factor.rows))
-                from_index.append(entry + np.arange(block.size).reshape(block.shape).T.reshape(-1))
-                entry += block.size
             row += factor.rows
         self._row, self._column = np.concatenate(row_index), np.concatenate(column_index)
-        self._from = np.concatenate(from_index)  # where in the blocks, row after row, each entry stands
         self._scale = self.columns[self._column] / self._row_units[self._row]
         self.entries, self.rhs = np.zeros(len(self._row)), np.zeros(row)
+        blocks = [block for factor in graph.factors for _, block in factor.blocks]
+        ends = np.cumsum([block.size for block in blocks]).tolist()
+        self._blocks = [  # views of the entries, of the blocks' shapes
+            self.entries[end - block.size : end].reshape(block.shape[::-1]).T
+            for block, end in zip(blocks, ends, strict=True)
+        ]
         # One where an unknown is a motion, and where a row is one of forces; zero elsewhere.
         self._moves = np.concatenate([np.zeros(0), *(np.full(x.size, float(x.kind in MOTIONS)) for x in places)])
         kinds = [np.full(factor.rows, float(factor.kind not in MOTION_ROWS)) for factor in graph.factors]
@@ -70,31 +95,40 @@ class Rows:
 
     def fill(self, graph: LinearGraph) -> None:
         """Take the numbers of a graph of this structure."""
-        blocks = [block.ravel() for factor in graph.factors for _, block in factor.blocks]
-        if blocks:
-            np.multiply(np.concatenate(blocks).take(self._from), self._scale, out=self.entries)
+        views = iter(self._blocks)
+        for factor in graph.factors:
+            for _, block in factor.blocks:
+                next(views)[...] = block
+        self.entries *= self._scale
         if len(self.rhs):
             np.concatenate([factor.rhs for factor in graph.factors], out=self.rhs)
             self.rhs /= self._row_units
 
-    def misfit(self, x: Floats, quiet: Quiet = QUIET) -> tuple[Floats, Floats]:
-        """What each row misses, and the size that this is to be compared with."""
-        terms = self.entries * x.take(self._column)
-        rows, sizes = len(self.rhs), np.abs(x)
-        misfit: Floats = self.rhs - np.bincount(self._row, terms, rows)
-        size: Floats = np.abs(self.rhs) + np.bincount(self._row, np.abs(terms), rows)
-        size += quiet.motion * (sizes * self._moves).max(initial=0.0)
-        size += quiet.force * sizes.max(initial=0.0) * self._of_force
-        return misfit, size
+    def missed(self, x: Floats) -> Missed:
+        """What x misses of each row, beside the row's own terms."""
+        rows, parts = len(self.rhs), self.entries * x.take(self._column)
+        misfit = self.rhs - np.bincount(self._row, parts, rows)
+        terms = np.abs(self.rhs)
+        terms += np.bincount(self._row, np.abs(parts, out=parts), rows)
+        terms += EPSILON * math.sqrt(x.dot(x)) + TINY
+        return Missed(x, misfit, terms, *_largest_share(misfit, terms))
 
-    def backward_error(self, x: Floats, quiet: Quiet = QUIET) -> tuple[float, int, Floats]:
-        """The backward error of x, the row that has it, and what x misses of each row."""
-        misfit, size = self.misfit(x, quiet)
-        if not len(misfit):
-            return 0.0, 0, misfit
-        relative = np.abs(misfit) / np.maximum(size, TINY)
-        worst = int(np.argmax(relative))  # of nan too
-        return float(relative[worst]), worst, misfit
+    def backward_error(self, missed: Missed, quiet: Quiet = QUIET) -> tuple[float, int]:
+        """The backward error of an answer, and the row that has it."""
+        sizes = np.abs(missed.x)
+        size = missed.terms + quiet.motion * (sizes * self._moves).max(initial=0.0)
+        size += quiet.force * sizes.max(initial=0.0) * self._of_force
+        return _largest_share(missed.misfit, size)
+
+
+def _largest_share(misfit: Floats, size: Floats) -> tuple[float, int]:
+    """The largest misfit relative to its size, and the row that has it."""
+    if not len(misfit):
+        return 0.0, 0
+    relative = np.abs(misfit)
+    relative /= size
+    worst = int(relative.argmax())  # of nan too
+    return float(relative[worst]), worst
 
 
 def factor_of(graph: LinearGraph, row: int) -> Factor:

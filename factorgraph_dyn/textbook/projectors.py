@@ -26,7 +26,7 @@ from factorgraph_dyn.checks import as_names
 from factorgraph_dyn.equations import State, evaluate_state
 from factorgraph_dyn.errors import ClosureError, SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.units import natural, usual_acceleration
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.solve.loops.response import bias_accelerations
 from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix
@@ -49,6 +49,7 @@ class Constraints:
         H: Mass matrix of the tree, shape (nv, nv).
         h: Gravity, velocity and loss torques, H a + h = tau + J^T lambda, shape (nv,).
         row_units: Units of J's rows in which the mechanism is of order one, shape (rows,).
+        usual: Accelerations in own units that gravity, springs and velocities cause; others are measured by them.
     """
 
     mechanism: Mechanism
@@ -58,6 +59,7 @@ class Constraints:
     H: Floats
     h: Floats
     row_units: Floats
+    usual: float
 
     @cached_property
     def rank(self) -> int:
@@ -150,7 +152,7 @@ class Constraints:
         misfit = np.abs(self.J @ a + self.Jdot_v)
         moves = np.abs(a / natural(self.mechanism).v).max(initial=0.0)
         turns = np.abs(self.Jdot_v / self.row_units).max(initial=0.0)
-        allowed = CLOSED_ACCELERATION * max(1.0, float(moves), float(turns))
+        allowed = CLOSED_ACCELERATION * max(self.usual, float(moves), float(turns))
         found: dict[str, float] = {}
         for name, size, unit in zip(self.names, misfit.tolist(), self.row_units.tolist(), strict=True):
             if size > allowed * unit:
@@ -217,7 +219,8 @@ def constraints_at(state: State) -> Constraints:
     names = tuple(c.name for c in found for _ in range(len(c.error)))
     J = closure.stacked_jacobian(mechanism, found)
     H, h = mass_matrix(mechanism, state.q), bias(mechanism, state.q, state.v)
-    return Constraints(mechanism, names, J, _rate_of_jacobian(state, found), H, h, _row_units(mechanism, found))
+    row_units, usual = _row_units(mechanism, found), usual_acceleration(mechanism, state.v)
+    return Constraints(mechanism, names, J, _rate_of_jacobian(state, found), H, h, row_units, usual)
 
 
 def _row_units(mechanism: Mechanism, found: list[closure.Constraint]) -> Floats:

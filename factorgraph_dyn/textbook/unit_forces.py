@@ -14,7 +14,7 @@ import numpy as np
 
 from factorgraph_dyn.equations import Known, State, dynamics_graph
 from factorgraph_dyn.equations.inputs import Inputs
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.units import natural, usual_acceleration
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import aba
 from factorgraph_dyn.solve import singularity
@@ -40,7 +40,8 @@ def _force(state: State, inputs: Inputs, k: int, free: Floats) -> float:
     own = natural(state.mechanism)
     pushes = [np.abs(inputs.torques[:, k] / own.tau).max(initial=0.0)]
     pushes += [np.abs(W[:, k] / own.wrench).max() for W in inputs.wrenches.values()]
-    return float((1.0 + np.abs(free / own.v).max(initial=0.0)) / (max(pushes) or 1.0))
+    moves = max(float(np.abs(free / own.v).max(initial=0.0)), usual_acceleration(state.mechanism, state.v))
+    return float((moves or 1.0) / (max(pushes) or 1.0))
 
 
 def solve_once(state: State, tau: Floats, wrenches: Mapping[str, Floats]) -> Floats:

@@ -35,7 +35,7 @@ def test_cost_of_an_ordering():
     assert cost.operations == fgd.compile(arm, "forward", ordering="crba").operations
     assert cost.instructions < cost.operations.total + 12 * cost.operations.divisions + 30 * 3
     assert cost.estimated_ns > 0
-    assert sum(cost.blocks.level_work) == cost.blocks.operations
+    assert sum(cost.structure.level_work) == cost.structure.operations
 
 
 def test_search_command(tmp_path):

@@ -8,7 +8,6 @@ import numpy as np
 
 from factorgraph_dyn.compiler import program
 from factorgraph_dyn.compiler.backends.llvm import machine
-from factorgraph_dyn.compiler.backends.llvm.driver import Operand
 from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_module
 from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.tape.tape import Tape
@@ -23,8 +22,8 @@ def gufunc_of(built, sizes, outputs, *, width=None, fma=None, segment=1200):
     """The program as a gufunc, for inputs of the given sizes and one output."""
     host = machine.host()
     target = dataclasses.replace(host, width=width or host.width, fma=host.fma if fma is None else fma)
-    operands = [Operand((size,)) for size in sizes]
-    text = emit_module(built, operands, [Operand((outputs,))], target, segment=segment)
+    shaped = dataclasses.replace(built, arguments=tuple(program.Operand((size,)) for size in sizes))
+    text = emit_module(shaped, target, segment=segment)
     code = machine.load(machine.object_code(text, target), ENTRY_POINTS, target)
     signature = ",".join(f"({size})" for size in sizes) + f"->({outputs})"
     return make_gufunc(code.addresses["loop"], signature, len(sizes), 1, "test", "", code)

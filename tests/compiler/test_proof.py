@@ -340,3 +340,18 @@ def test_accuracy_survives_cache_and_pickling(tmp_path, monkeypatch):
 
 def test_the_cheap_route_makes_all_changes():
     assert Route(reframe=True, regroup=True, split=True, seed=0) == CHEAP
+
+
+@pytest.mark.parametrize("name", ["puma560", "humanoid", "four_bar", "stewart", "chain"])
+def test_proofs_are_cheap(name, monkeypatch):
+    """A few tens of states, fewer of large mechanisms, and a handful of passes through the equations."""
+    mechanism = fgd.robots.pendulum(300) if name == "chain" else getattr(fgd.robots, name)()
+    responses = []
+    response = ManyStates.response
+    monkeypatch.setattr(ManyStates, "response", lambda *a, **k: responses.append(1) or response(*a, **k))
+    trial = Trial(mechanism, make_problem(mechanism, "forward"))
+    trial.judge(lambda q, v, tau: np.zeros(v.shape))
+    states = len(trial.states.q)
+    assert states <= 36
+    assert states * mechanism.nv <= max(1600, 8 * mechanism.nv) or mechanism.is_closed_kind
+    assert len(responses) <= 6

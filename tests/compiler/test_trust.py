@@ -100,8 +100,32 @@ def test_rotations_are_made_rotations():
 # ---- rounding and values
 
 
+def test_constants_of_the_same_digits_are_as_exact_as_the_most_exact():
+    for errors in ((1e-12, 0.0), (0.0, 1e-12)):
+        tape = Tape()
+        nodes = {tape.constant(5e-12, error=error) for error in errors} | {tape.constant(5e-12)}
+        assert tape.constant_error(nodes.pop()) < 1e-26
+        assert not nodes
+    tape = Tape()
+    crumb = tape.constant(5e-12, error=1e-12)
+    assert tape.constant(5e-12) == crumb  # as equations ask for it, who know no errors
+    assert tape.constant_error(crumb) == 1e-12
+
+
+@pytest.mark.parametrize("problem", ["forward", "inverse"])
+def test_a_crumb_beside_a_large_inertia_leaves_small_ones_alone(problem):
+    four_bar = fgd.robots.four_bar()
+    inertia = np.diag([1e3, 2e3, 2.5e3])
+    inertia[0, 1] = inertia[1, 0] = 5e-12
+    ship, wheel = fgd.Link("ship", 1.0, inertia=inertia), fgd.Link("wheel", inertia=np.diag([5e-12] * 3))
+    sea = fgd.Joint("sea", "floating", four_bar.base, "ship")
+    spin = fgd.Joint("spin", "revolute", "rocker", "wheel", axis=(0, -1, 0))
+    mechanism = replace(four_bar, links=(*four_bar.links, ship, wheel), joints=(*four_bar.joints, sea, spin))
+    assert fgd.compile(mechanism, problem).accuracy < AGREES
+
+
 def test_rounding_is_told_from_values_in_any_units():
-    for unit in (1e-12, 1.0, 1e12):
+    for unit in (1e-200, 1e-160, 1e-12, 1.0, 1e12, 1e160, 1e200):
         tape = Tape(samples=8)
         samples = SampledTape(tape)
         x = tape.input("x", np.linspace(1.0, 2.0, 8))

@@ -8,13 +8,17 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.equations.problem_graph import problem_graph
-from factorgraph_dyn.ordering import choose_ordering
-from factorgraph_dyn.ordering.block_cost import BlockModel, block_cost, front_operations
-from factorgraph_dyn.search.exact import LARGEST, exact_ordering
+from factorgraph_dyn.ordering import choose_ordering, eliminate_structure
+from factorgraph_dyn.ordering.structure import front_operations
+from factorgraph_dyn.search.exact import LARGEST, BlockModel, exact_ordering
 
 
 def graph_of(mechanism, problem="forward"):
     return problem_graph(mechanism, make_problem(mechanism, problem))
+
+
+def structure_of(graph, names):
+    return eliminate_structure(graph, [graph.by_name[name] for name in names])
 
 
 def counted_elimination(size, rows, parents):
@@ -106,7 +110,7 @@ def test_too_many_variables_and_too_little_time():
 def test_levels_share_all_the_work(ordering):
     robot = fgd.robots.humanoid()
     graph = graph_of(robot)
-    cost = block_cost(graph, choose_ordering(robot, graph, ordering).variables)
+    cost = structure_of(graph, choose_ordering(robot, graph, ordering).variables)
     assert sum(cost.level_work) == cost.operations
     assert len(cost.level_work) == cost.depth
 
@@ -115,4 +119,14 @@ def test_levels_share_all_the_work(ordering):
 def test_depth_of_chains_grows_with_the_logarithm(links):
     chain = fgd.robots.pendulum(links)
     found = fgd.search_orderings(chain, objective="depth", budget=1.5, rounds=1, lanes=1, save=False)
-    assert block_cost(graph_of(chain), found.variables).depth <= np.log2(links) + 1
+    assert structure_of(graph_of(chain), found.variables).depth <= np.log2(links) + 1
+
+
+@pytest.mark.parametrize("robot", [fgd.robots.puma560(), fgd.robots.stewart(), fgd.robots.five_bar()])
+@pytest.mark.parametrize("ordering", ["aba", "crba", "colamd", "metis", "natural"])
+def test_sets_and_bit_sets_cost_the_same(robot, ordering):
+    graph = graph_of(robot)
+    names = choose_ordering(robot, graph, ordering).variables
+    cost = BlockModel(graph).cost(names)
+    assert cost is None or cost == structure_of(graph, names).operations
+    assert structure_of(graph, names).operations > 0

@@ -9,12 +9,15 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.motion.kinematics import link_poses
+from scripts.validate_models import package_folders
 from tests.helpers import MOVABLE_KINDS, lossy, mixed_tree, relative_error
 from tests.oracles.engines import pinocchio_oracle
+from tests.stress.oracle import Oracle
 
 AGREEMENT = 1e-9  # relative, with Pinocchio and with a dense solve
 TREES = range(60)
 STATES = 5
+ROBOTS = next((folder / "robots" for folder in package_folders() if folder.name == "example-robot-data"), None)
 GENERAL = ("aba", "crba", "colamd", "metis", "min_degree", "min_fill", "natural")
 
 
@@ -234,3 +237,20 @@ def test_answers_do_not_depend_on_what_was_solved_before_or_in_other_threads():
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda s: fgd.forward_dynamics(mechanism, *s, np.ones(6)).a, states))
     assert (np.array(together) == np.array(alone)).all()
+
+
+@pytest.mark.skipif(ROBOTS is None, reason="example-robot-data is not installed")
+@pytest.mark.parametrize("coupled", [False, True])
+def test_pr2_moves_its_light_links_and_its_heavy_ones_exactly(coupled):
+    """Accelerations of some and of 1e5 rad/s^2 beside each other, each in its own scale."""
+    mechanism = fgd.load(ROBOTS / "pr2_description/urdf/pr2.urdf", folder=ROBOTS)
+    if not coupled:
+        mechanism = replace(mechanism, couplings=())
+    rng = np.random.default_rng(0)
+    nothing = np.zeros(mechanism.nv, dtype=bool)
+    q, v = mechanism.random_state(rng)
+    tau = rng.normal(size=mechanism.nv)
+    oracle = Oracle(mechanism, q, v).ask(np.zeros(mechanism.nv), tau, nothing, ~nothing)["a"]
+    for ordering in GENERAL:
+        off = np.abs(fgd.forward_dynamics(mechanism, q, v, tau, ordering=ordering).a - oracle.value)
+        assert (off <= 1e-12 * np.abs(oracle.value)).all(), ordering

@@ -13,12 +13,15 @@ from factorgraph_dyn.model.units import Natural, described_in, natural
 from factorgraph_dyn.solve.dynamics import solve_dynamics
 from tests.helpers import lossy
 from tests.mechanisms import random_planar, random_spatial
+from tests.stress.oracle import Oracle
 
 WRONG = 1e-8  # relative to the largest quantity of its kind, in the mechanism's own units
 SAME = 1e-12  # the same, between two descriptions of one well-conditioned mechanism
 ORDERINGS = ("aba", "crba", "colamd", "metis", "min_degree", "min_fill", "natural")
 DESCRIPTIONS = {"mm, g": (1e-3, 1e-3), "km, t": (1e3, 1e3), "m, mg": (1.0, 1e-6)}
 BUILT_IN = ("four_bar", "five_bar", "delta", "stewart")
+OWN = 1e-12  # of a joint's own acceleration or torque, however fast its neighbours are
+ROUNDINGS = 16  # times what rounding of the equations' terms may change
 MOTIONS, FORCES = ("A", "a"), ("F", "tau", "lambda")
 
 
@@ -148,6 +151,78 @@ def test_a_pendulum_keeps_its_digits(mass, length):
     mechanism = fgd.Mechanism("pendulum", (fgd.Link("base"), bob), (joint,))
     found = fgd.forward_dynamics(mechanism, [0.7], [0.3], [0.0])
     assert found.a[0] == pytest.approx(-9.81 / length * np.sin(0.7), rel=1e-14)
+
+
+# ---- slow joints beside very fast ones
+
+
+def with_finger(mechanism, share, size):
+    """The mechanism with a finger of a share of its last link's mass on that link, of a share of its length."""
+    link, own = mechanism.link_by_name[mechanism.joints[-1].child], natural(mechanism)
+    mass, length = share * link.mass, size * own.length
+    placement = np.eye(4)
+    placement[:3, 3] = own.length * np.array([0.2, 0.1, 0.0])
+    finger = fgd.Link("finger", mass, (length, 0, 0), mass * length**2 * np.diag([0.1, 0.2, 0.2]))
+    knuckle = fgd.Joint("knuckle", "revolute", link.name, "finger", placement)
+    return replace(mechanism, links=(*mechanism.links, finger), joints=(*mechanism.joints, knuckle))
+
+
+def coupled(mechanism):
+    ends = mechanism.joint_names[1:3]
+    return replace(mechanism, couplings=(fgd.Coupling("gear", *ends, ratio=2.0),))
+
+
+FAST = {
+    "puma560": fgd.robots.puma560,
+    "tree": lambda: fgd.robots.random_tree(7, seed=2, branching=2.0, kinds=("revolute", "prismatic")),
+    "spherical tree": lambda: fgd.robots.random_tree(5, seed=1, branching=1.5, kinds=("spherical", "universal")),
+    "geared puma560": lambda: coupled(fgd.robots.puma560()),
+    "four_bar": fgd.robots.four_bar,
+    "stewart": fgd.robots.stewart,
+}
+
+
+def assert_each_in_its_own_scale(state, known, ordering, method="sequential"):
+    """Every acceleration and torque to rounding, beside its own size."""
+    oracle = Oracle(state.mechanism, state.q, state.v).ask(known.a, known.tau, known.a_mask, known.tau_mask)
+    solution = solve_dynamics(state, known, ordering=ordering, method=method)
+    for name, found in (("a", solution.a), ("tau", solution.tau)):
+        expected = oracle[name]
+        off = np.abs(found - expected.value)
+        allowed = np.maximum(OWN * np.abs(expected.value), ROUNDINGS * np.finfo(float).eps * expected.bound)
+        assert (off <= allowed).all(), (name, ordering, float((off / np.abs(expected.value)).max()))
+
+
+@pytest.mark.parametrize("share", [1e-4, 1e-8])
+@pytest.mark.parametrize("name", FAST)
+def test_slow_joints_keep_their_digits_beside_a_fast_one(name, share):
+    mechanism = with_finger(FAST[name](), share, 0.05)
+    rng = np.random.default_rng(3)
+    q, v = mechanism.random_state(rng)
+    state, nv = fgd.evaluate_state(mechanism, q, v), mechanism.nv
+    a, tau = rng.normal(size=(2, nv)) * [natural(mechanism).v, natural(mechanism).tau]
+    given = [np.zeros(nv, dtype=bool)]
+    if not mechanism.is_closed_kind:
+        given += [np.ones(nv, dtype=bool), np.arange(nv) % 2 == nv % 2]  # the finger moves as it will in the last
+    for known_a in given:
+        known = fgd.Known(a, tau, known_a, ~known_a)
+        for ordering in (*ORDERINGS, *(("rnea",) if known_a.all() else ())):
+            assert_each_in_its_own_scale(state, known, ordering)
+    if not mechanism.is_closed_kind:
+        assert_each_in_its_own_scale(state, fgd.Known(a, tau, given[0], ~given[0]), "aba", "multifrontal")
+
+
+@pytest.mark.parametrize("method", ["columns", "iim", "eufm", "carpentier"])
+@pytest.mark.parametrize("name", ["puma560", "spherical tree", "four_bar"])
+def test_free_accelerations_keep_their_digits_beside_a_fast_joint(name, method):
+    mechanism = with_finger(FAST[name](), 1e-8, 0.05)
+    damped = replace(mechanism.joints[-1], damping=0.1 * natural(mechanism).work)
+    mechanism = replace(mechanism, joints=(*mechanism.joints[:-1], damped))
+    q, v = mechanism.random_state(np.random.default_rng(3))
+    found = fgd.input_dynamics(mechanism, q, v, actuated=mechanism.joint_names, method=method).free
+    nothing, zero = np.zeros(mechanism.nv, dtype=bool), np.zeros(mechanism.nv)
+    expected = Oracle(mechanism, q, v).ask(zero, zero, nothing, ~nothing)["a"].value
+    np.testing.assert_array_less(np.abs(found - expected), OWN * np.abs(expected))
 
 
 def test_objectives_of_very_different_weights_are_all_minimised():
@@ -287,3 +362,28 @@ def test_light_links_between_heavy_ones_keep_their_inverse_inertia(method):
         for _ in range(3):
             expected = expected + expected @ (np.eye(len(M)) - balanced.astype(np.longdouble) @ expected)
         assert np.abs(found - expected).max() <= WRONG * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("mass", [1e-9, 1e-18, 1e-30])
+@pytest.mark.parametrize("name", ["puma560", "four_bar"])
+def test_rotors_with_a_mass_for_forms_sake_give_no_length(name, mass):
+    """Some formats ask for a mass: a rotor of 1e-18 kg and 1e-6 kg m^2 is no body of a thousand kilometres."""
+
+    def with_rotors(mass):
+        links, joints = list(arm.links), list(arm.joints)
+        for link in arm.links[1:]:
+            rotor = fgd.Link(f"{link.name}_rotor", mass, inertia=1e-6 * np.eye(3))
+            links.append(rotor)
+            joints.append(fgd.Joint(f"{link.name}_spin", "revolute", link.name, rotor.name, axis=(0.0, 0.6, 0.8)))
+        return replace(arm, links=tuple(links), joints=tuple(joints))
+
+    arm = getattr(fgd.robots, name)()
+    mechanism, massless = with_rotors(mass), with_rotors(0.0)
+    assert natural(mechanism).extent == natural(arm).extent
+    q, v = mechanism.random_state(0)
+    tau = np.random.default_rng(0).normal(size=mechanism.nv)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", fgd.NearSingularWarning)
+        expected, found = (fgd.forward_dynamics(m, q, v, tau).a for m in (massless, mechanism))
+    assert_same(found, expected)
+    assert_same(fgd.compile(mechanism, "forward")(q, v, tau), expected)

@@ -26,11 +26,11 @@ import numpy as np
 
 from factorgraph_dyn.checks import as_names
 from factorgraph_dyn.compiler.backends.llvm import machine
-from factorgraph_dyn.compiler.backends.llvm.driver import Operand
 from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_module
 from factorgraph_dyn.compiler.kernel import cache
+from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall
 from factorgraph_dyn.compiler.kernel.kernel import Kernel, KernelPlan
-from factorgraph_dyn.compiler.program import Operations
+from factorgraph_dyn.compiler.program import Operand, Operations
 from factorgraph_dyn.compiler.proof.proof import Proof, Trial
 from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.compiler.trace import Traced, trace
@@ -40,6 +40,7 @@ from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
 
+_ENTRIES = (*ENTRY_POINTS, "fastcall")
 _ROOMS = ("model", "motion", "equations", "ordering", "compiler")
 
 
@@ -170,9 +171,9 @@ def _proved(
 def _attempt(trial: Trial, mechanism: Mechanism, ordering: OrderingLike, route: Route, host: machine.Machine) -> _Made:
     """The code that a route gives, and its proof."""
     traced = trace(mechanism, trial.problem, ordering, route)
-    text = emit_module(traced.program, traced.inputs, traced.outputs, host)
+    text = emit_module(traced.program, host) + emit_fastcall(traced.program)
     stored = machine.object_code(text, host)
-    code = machine.load(stored, ENTRY_POINTS, host)
+    code = machine.load(stored, _ENTRIES, host)
     facts = {**_facts(traced), "route": dataclasses.astuple(route), "accuracy": math.nan}
     unproved = _kernel(mechanism, trial.problem, ordering, facts, code, (_again, ()))
     proof = trial.judge(unproved.gufunc)
@@ -201,15 +202,15 @@ def _facts(traced: Traced) -> dict[str, Any]:
         "ordering": traced.ordering.name,
         "variables": list(traced.ordering.variables),
         "operations": dataclasses.astuple(operations),
-        "inputs": [operand.shape for operand in traced.inputs],
-        "outputs": [operand.shape for operand in traced.outputs],
+        "inputs": [operand.shape for operand in traced.program.arguments],
+        "outputs": [operand.shape for operand in traced.program.results],
         "redundant": traced.redundant,
     }
 
 
 def _load_or_none(code: bytes, host: machine.Machine) -> machine.LoadedCode | None:
     try:
-        return machine.load(code, ENTRY_POINTS, host)
+        return machine.load(code, _ENTRIES, host)
     except RuntimeError:  # stored by a linker that this one does not understand
         return None
 

@@ -20,14 +20,14 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from factorgraph_dyn.compiler.backends.llvm.driver import Operand
 from factorgraph_dyn.compiler.kernel.gufunc import api_table
+from factorgraph_dyn.compiler.program import Operand, Program
 
 _BYTES_DATA = bytes.__basicsize__ - 1
 _TYPE, _DATA, _RANK, _SHAPE, _DESCRIPTION, _FLAGS = 8, 16, 24, 32, 56, 64
@@ -69,8 +69,9 @@ def layout_is_known() -> bool:
     )
 
 
-def emit_fastcall(inputs: Sequence[Operand], outputs: Sequence[Operand]) -> str:
-    """IR text of ``@fastcall``."""
+def emit_fastcall(program: Program) -> str:
+    """IR text of ``@fastcall``, which calls ``@one``."""
+    inputs, outputs = program.arguments, program.results
     lines = [
         "define ptr @fastcall(ptr %self, ptr %args, i64 %count, ptr %keywords) #0 {",
         "entry:",

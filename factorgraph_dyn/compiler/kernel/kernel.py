@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_kind, check_path
 from factorgraph_dyn.compiler.backends.c import source as c_source
-from factorgraph_dyn.compiler.backends.llvm.driver import Operand
-from factorgraph_dyn.compiler.backends.llvm.machine import LoadedCode
+from factorgraph_dyn.compiler.backends.llvm.machine import LoadedCode, host
+from factorgraph_dyn.compiler.backends.llvm.sincos import farthest
 from factorgraph_dyn.compiler.kernel.fastcall import make_fast_function
 from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
-from factorgraph_dyn.compiler.program import Operations, Program
+from factorgraph_dyn.compiler.program import Operand, Operations, Program
 from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import CompileError, InputError
@@ -274,6 +274,14 @@ class Kernel:
         columns = [array[..., k] for array in arguments for k in range(array.shape[-1])]
         interpreter = Interpreter(program, columns)
         found, explained = [], explained | ~np.isfinite(np.stack(columns)).all(axis=0)
+        limit = farthest(fma=host().fma)
+        angles = [np.abs(interpreter.value(angle)) for angle in program.sines_and_cosines]
+        far = np.asarray(np.logical_or.reduce([angle > limit for angle in angles]) & ~explained)
+        if far.any():
+            found.append(
+                f"An angle is larger than {limit:g} rad, where it has no digits left{_where(far)}; take off turns."
+            )
+            explained = explained | far
         for guard, failed in zip(program.guards, interpreter.failures(), strict=True):
             failed = np.asarray(failed & ~explained)
             if failed.any():

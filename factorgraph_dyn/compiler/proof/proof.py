@@ -24,7 +24,7 @@ from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TIN
 from factorgraph_dyn.compiler.proof.trials import SEED, make_trials
 from factorgraph_dyn.equations.problem import Mask, Problem
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats
 
 ALLOWED = 1e-9  # largest relative error of a kernel that is given away
@@ -106,7 +106,7 @@ class Trial:
     def _loads(self) -> dict[str, Floats]:
         """Wrenches from outside, of the size of the links' weights."""
         units = natural(self.mechanism)
-        size = (1.0 + float(np.linalg.norm(self.mechanism.gravity)) / units.length) * units.wrench
+        size = (natural_rate(self.mechanism) or 1.0) ** 2 * units.wrench
         return {link: self._rng.normal(size=(len(self.states.q), 1, 6)) * size for link in self.problem.pushed}
 
     def _inputs(self) -> dict[str, Floats]:

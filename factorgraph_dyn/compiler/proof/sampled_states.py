@@ -17,7 +17,7 @@ import numpy as np
 
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
-from factorgraph_dyn.model.units import measured, natural
+from factorgraph_dyn.model.units import measured, natural, natural_rate
 from factorgraph_dyn.motion.closure import closure_error, nearest_velocity
 from factorgraph_dyn.motion.random_states import closed_home, far_closed_state, random_closed_state
 from factorgraph_dyn.spatial import Floats
@@ -35,6 +35,7 @@ class States:
     Attributes:
         q_error, v_error: By how much they may miss what they stand for, in the same shapes: a state that closes
             loops does so up to rounding.
+        rate: The mechanism's own, 1/s, at which v and what is drawn are of a usual size; 1 where it has none.
     """
 
     mechanism: Mechanism
@@ -42,6 +43,7 @@ class States:
     v: Floats
     q_error: Floats
     v_error: Floats
+    rate: float
 
     def __len__(self) -> int:
         return len(self.q)
@@ -54,14 +56,15 @@ class States:
         unit = {"a": own.v, "tau": own.tau}.get(argument, own.wrench)
         seed = int.from_bytes(argument.encode(), "little") % 2**32
         drawn = np.random.default_rng(seed).normal(size=(size, len(self)))
-        return drawn * unit[:, None], np.zeros((size, len(self)))
+        return drawn * unit[:, None] * self.rate**2, np.zeros((size, len(self)))
 
 
 @lru_cache(maxsize=16)  # closed states are solved for one by one
 def sampled_states(mechanism: Mechanism) -> States:
     """The states at which pivots are judged, the special ones first."""
     rng = np.random.default_rng(0)
-    states = [(_turned(mechanism, rng, turns), rng.normal(size=mechanism.nv)) for turns in range(SPECIAL)]
+    speeds = measured(mechanism).v
+    states = [(_turned(mechanism, rng, turns), rng.normal(size=mechanism.nv) * speeds) for turns in range(SPECIAL)]
     if mechanism.is_closed_kind:
         states = [(q, nearest_velocity(mechanism, q, v)) for q, v in states[: SPECIAL // 2]]
         states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
@@ -72,13 +75,15 @@ def sampled_states(mechanism: Mechanism) -> States:
 
 
 def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:
+    """The states, with velocities of about 1 brought to the mechanism's own rate."""
+    rate = natural_rate(mechanism) or 1.0
     if not mechanism.is_closed_kind:
-        return States(mechanism, q, v, np.zeros_like(q), np.zeros_like(v))
+        return States(mechanism, q, v * rate, np.zeros_like(q), np.zeros_like(v), rate)
     own = measured(mechanism)
     open_by = [closure_error(own.mechanism, x) for x in q / own.q]
     slip_by = [closure_error(own.mechanism, x, u) for x, u in zip(q / own.q, v / own.v, strict=True)]
     position, speed = (np.maximum(errors, _ROUNDING)[:, None] for errors in (open_by, slip_by))
-    return States(mechanism, q, v, position * own.q, speed * own.v)
+    return States(mechanism, q, v * rate, position * own.q, speed * own.v * rate, rate)
 
 
 def _turned(mechanism: Mechanism, rng: np.random.Generator, turns: int) -> Floats:

@@ -20,7 +20,7 @@ from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_state
 from factorgraph_dyn.equations.problem import Mask
 from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import Natural, natural
+from factorgraph_dyn.model.units import Natural, natural, natural_rate
 from factorgraph_dyn.spatial import Floats
 
 SEED = 1789
@@ -50,14 +50,12 @@ class Trials:
 
 def make_trials(mechanism: Mechanism, rng: np.random.Generator) -> Trials:
     """The states to prove a kernel of a mechanism at."""
-    units = natural(mechanism)
-    # Gravity moves a mechanism of length L at rates of sqrt(g / L); nothing else in it has a time.
-    square_rate = 1.0 + float(np.linalg.norm(mechanism.gravity)) / units.length
+    units, rate = natural(mechanism), natural_rate(mechanism) or 1.0
     q, v, ordinary = _closed(mechanism) if mechanism.is_closed_kind else _free(units, rng)
     speeds = np.resize(_SPEEDS, len(q))
     speeds[ordinary] = np.resize(_SPEEDS[:2], ordinary.sum())
-    a = rng.normal(size=v.shape) * units.v * square_rate
-    return Trials(q, v * (speeds * np.sqrt(square_rate))[:, None], a, ordinary)
+    a = rng.normal(size=v.shape) * units.v * rate**2
+    return Trials(q, v * (speeds * rate)[:, None], a, ordinary)
 
 
 def _free(units: Natural, rng: np.random.Generator) -> tuple[Floats, Floats, Mask]:
@@ -84,11 +82,11 @@ def _plain_coordinates(mechanism: Mechanism) -> Mask:
 
 @lru_cache(maxsize=16)  # as for the states at which pivots are judged
 def _closed(mechanism: Mechanism) -> tuple[Floats, Floats, Mask]:
-    """States of a closed mechanism: those at which pivots were judged, and some that nobody has seen."""
+    """States of a closed mechanism, at speeds of about 1: those at which pivots were judged, and unseen ones."""
     seen, rng = sampled_states(mechanism), np.random.default_rng(SEED)
     unseen: list[tuple[Floats, Floats]] = []
     with suppress(ClosureError):  # hard to close: the states that were found have to do
         unseen += [mechanism.random_state(rng) for _ in range(_UNSEEN)]
     q = np.array([*seen.q, *(q for q, _ in unseen)])
-    v = np.array([*seen.v, *(v for _, v in unseen)])
+    v = np.array([*(seen.v / seen.rate), *(v for _, v in unseen)])
     return q, v, np.arange(len(q)) >= SPECIAL

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.compiler.program import Program
-from factorgraph_dyn.compiler.tape import tape as t
+from factorgraph_dyn.compiler.tape.tape import evaluate
 
 Values = npt.NDArray[np.float64]
 
@@ -34,9 +34,9 @@ class Interpreter:
             self._values[node] = np.full(shape, constant)
         with np.errstate(all="ignore"):
             for angles, nodes in program.stages:
-                self._take_angles(set(angles))
-                for node in nodes:
-                    self._values[node] = self._operation(node)
+                turned = [node for angle in angles for node in program.sines_and_cosines[angle]]
+                for node in (*turned, *nodes):
+                    self._values[node] = evaluate(program.nodes[node], self._values)
 
     def value(self, ref: int) -> Values:
         """Value of a reference at every state."""
@@ -56,22 +56,3 @@ class Interpreter:
             size = np.abs(self.value(guard.ref))
             found.append(~(size <= guard.threshold if guard.small else size > guard.threshold))
         return found
-
-    def _take_angles(self, angles: set[int]) -> None:
-        program = self.program
-        for node, operation in enumerate(program.operation):
-            if operation in (t.SIN, t.COS) and program.left[node] in angles:
-                function = np.sin if operation == t.SIN else np.cos
-                self._values[node] = function(self._values[program.left[node]])
-
-    def _operation(self, node: int) -> Values:
-        program, values = self.program, self._values
-        operation, left, right = program.operation[node], program.left[node], program.right[node]
-        if operation == t.ADD:
-            return values[left] + values[right]
-        if operation == t.SUB:
-            return values[left] - values[right]
-        if operation == t.MUL:
-            return values[left] * values[right]
-        result: Values = 1.0 / values[left] if operation == t.RECIPROCAL else np.sign(values[left])
-        return result

@@ -1,44 +1,36 @@
 """Numbers beside the tape: every node's value at some tens of random states, and how far rounding can have moved it.
 
-Takes a tape with sampled inputs; gives, for any reference, its value at each sampled state and the variance of its
-rounding error. From the values pivots are chosen. The variances tell values from rounding, in whatever units: a sum
+Takes a tape with sampled inputs; gives, for any reference, its value at each sampled state and the standard deviation
+of its rounding error. From the values pivots are chosen. The errors tell values from rounding, in whatever units: a sum
 that should be zero, but that rounding of the model's constants or of closed configurations keeps from being so, is at
-every state no larger than the error it inherits. First-order propagation, errors taken as independent, u the rounding
-unit:
+every state no larger than the error it inherits. First-order propagation, errors e taken as independent, u the rounding
+unit; of the terms the root of the sum of their squares, which are never formed, as those of 1e-160 would be zero:
 
-    a + b    var a + var b + (u (a + b))^2        1 / a      var a / a^4 + (u / a)^2
-    a b      a^2 var b + b^2 var a + (u a b)^2    sin a      var a + u^2
+    a + b    e_a, e_b, u (a + b)        1 / a      e_a / a^2, u / a
+    a b      a e_b, b e_a, u a b        sin a      e_a, u
 
-Values are computed as far as they are asked for, variances only where a sum looks like rounding.
+Values are computed as far as they are asked for, errors only where a sum looks like rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.compiler.program import operands
 from factorgraph_dyn.compiler.tape import tape as t
-from factorgraph_dyn.compiler.tape.tape import Samples, Tape
+from factorgraph_dyn.compiler.tape.tape import Samples, Tape, evaluate, operands
 from factorgraph_dyn.errors import CompileError
 
 _SUSPICIOUS = 1e-8  # part of its terms below which a sum may be rounding
 _ERRORS = 30.0  # standard deviations that rounding may reach
 _MERGE_TOLERANCE = 1e-6
 UNIT_ROUNDOFF = 2.0**-53
-_FUNCTIONS: dict[int, Callable[[Any], Any]] = {
-    t.RECIPROCAL: np.reciprocal,
-    t.SIN: np.sin,
-    t.COS: np.cos,
-    t.SIGN: np.sign,
-}
 
 
 class SampledTape:
-    """Values of a tape's nodes, and the variances of their errors, computed as far as asked for."""
+    """Values of a tape's nodes, and the deviations of their errors, computed as far as asked for."""
 
     def __init__(self, tape: Tape, special: int = 0) -> None:
         """Start without values.
@@ -50,7 +42,8 @@ class SampledTape:
         self.tape = tape
         self.special = special
         self._values: list[Samples] = []
-        self._variances: dict[int, Samples] = {}
+        self._errors: dict[int, Samples] = {}
+        self._sums: dict[tuple[int, int], int] = {}
 
     def values(self, ref: int) -> Samples:
         """Value of a reference at every sampled state."""
@@ -61,79 +54,84 @@ class SampledTape:
 
     def add(self, a: int, b: int) -> int:
         """Reference to a + b, zero also where only rounding keeps it from being so."""
+        if not (a and b):
+            return a or b
+        found = self._sums.get((a, b))
+        if found is None:
+            found = self._sums[a, b] = self._add(a, b)
+        else:
+            self.tape.merges.append((t.ADD, a, b, found))
+        return found
+
+    def _add(self, a: int, b: int) -> int:
         total = self.tape.add(a, b)
-        if not (a and b and total):
-            return total
         first, second = self.values(a), self.values(b)
-        if np.abs(first + second).sum() > _SUSPICIOUS * np.abs(first).sum():  # almost always
+        if not total or np.abs(first + second).sum() > _SUSPICIOUS * np.abs(first).sum():  # almost always
             return total
         return t.ZERO if self.is_rounding(total) else total
 
     def is_rounding(self, ref: int) -> bool:
         """Whether a value is at every state no larger than rounding can have made it."""
-        value, variance = self.values(ref), self.variance(ref)
+        value, error = self.values(ref), self.error(ref)
         with np.errstate(all="ignore"):
-            tiny = value * value <= _ERRORS**2 * variance
+            tiny = np.abs(value) <= _ERRORS * error
         tiny[: self.special] |= ~np.isfinite(value[: self.special])  # a pivot vanished there before
         return bool(tiny.all())
 
-    def variance(self, ref: int) -> Samples:
-        """Variance of the rounding error of a reference at every sampled state."""
-        node, known = abs(ref), self._variances
+    def error(self, ref: int) -> Samples:
+        """Standard deviation of the rounding error of a reference at every sampled state."""
+        node, known = abs(ref), self._errors
         if node not in known:
             self.values(node)
             with np.errstate(all="ignore"):
-                for ancestor in self._without_variance(node):
-                    known[ancestor] = self._variance(ancestor)
+                for ancestor in self._without_error(node):
+                    known[ancestor] = self._error(ancestor)
         return known[node]
 
-    def _without_variance(self, node: int) -> list[int]:
-        """The node and those of its ancestors whose variances are not known, operands first."""
-        tape, known = self.tape, self._variances
+    def _without_error(self, node: int) -> list[int]:
+        """The node and those of its ancestors whose errors are not known, operands first."""
+        tape, known = self.tape, self._errors
         missing, stack = {node}, [node]
         while stack:
             here = stack.pop()
-            for read in operands(tape.operation[here], tape.left[here], tape.right[here]):
+            for read in operands(tape.node(here)):
                 if read not in known and read not in missing:
                     missing.add(read)
                     stack.append(read)
         return sorted(missing)
 
-    def _variance(self, node: int) -> Samples:
-        tape, values, known = self.tape, self._values, self._variances
-        operation, a, b = tape.operation[node], tape.left[node], tape.right[node]
-        rounded = (UNIT_ROUNDOFF * values[node]) ** 2
-        if operation == t.MUL:
-            return values[a] ** 2 * known[b] + values[b] ** 2 * known[a] + rounded
-        if operation in (t.ADD, t.SUB):
-            return known[a] + known[b] + rounded
+    def _error(self, node: int) -> Samples:
+        tape = self.tape
+        operation, a, b = tape.node(node)
         if operation == t.CONSTANT:
-            return np.full(tape.sample_count, tape.constant_error(node) ** 2)
+            return np.full(tape.sample_count, tape.constant_error(node))
         if operation == t.INPUT:
-            return tape.input_errors[node] ** 2
-        if operation == t.RECIPROCAL:
-            return known[a] * values[node] ** 4 + rounded
+            return tape.input_errors[node]
         if operation == t.SIGN:
             return np.zeros(tape.sample_count)
-        return known[a] + UNIT_ROUNDOFF**2
+        if operation in (t.SIN, t.COS):
+            return np.hypot(self._errors[a], UNIT_ROUNDOFF)
+        return self._made_error(operation, a, b, self._values[node])
+
+    def _made_error(self, operation: int, a: int, b: int, value: Samples) -> Samples:
+        """The error of a sum, a product or a reciprocal of this value."""
+        values, errors, rounded = self._values, self._errors, UNIT_ROUNDOFF * value
+        if operation == t.MUL:
+            return np.hypot(np.hypot(values[a] * errors[b], values[b] * errors[a]), rounded)
+        if operation == t.RECIPROCAL:
+            return np.hypot(errors[a] * value * value, rounded)
+        return np.hypot(np.hypot(errors[a], errors[b]), rounded)
 
     def _extend(self, node: int) -> None:
         tape, values = self.tape, self._values
         with np.errstate(all="ignore"):
             for index in range(len(values), node + 1):
-                operation, a, b = tape.operation[index], tape.left[index], tape.right[index]
-                if operation == t.MUL:
-                    values.append(values[a] * values[b])
-                elif operation == t.ADD:
-                    values.append(values[a] + values[b])
-                elif operation == t.SUB:
-                    values.append(values[a] - values[b])
-                elif operation == t.CONSTANT:
+                if index in tape.constants:
                     values.append(np.full(tape.sample_count, tape.constants[index]))
-                elif operation == t.INPUT:
+                elif index in tape.input_samples:
                     values.append(tape.input_samples[index])
                 else:
-                    values.append(np.asarray(_FUNCTIONS[operation](values[a])))
+                    values.append(evaluate(tape.node(index), values))
 
     def check_merges(self) -> None:
         """Raise unless the samples bear out every operation that was recognised by its residue.
@@ -156,14 +154,11 @@ class SampledTape:
     def _check_merge(self, merge: tuple[int, ...], value: Samples) -> None:
         """Raise unless rounding explains why an operation and the node it was taken for differ."""
         operation, a, b, found = merge
+        for ref in (a, b, found):
+            self.error(ref)
         with np.errstate(all="ignore"):
-            error = self.variance(a) + self.variance(b)
-            if operation == t.MUL:
-                error = self.values(a) ** 2 * self.variance(b) + self.values(b) ** 2 * self.variance(a)
-            elif operation == t.RECIPROCAL:
-                error = self.variance(a) * value**4
-            error = error + self.variance(found) + (UNIT_ROUNDOFF * value) ** 2
-            wrong = (value - self.values(found)) ** 2 > _ERRORS**2 * error
+            error = np.hypot(self._made_error(operation, abs(a), abs(b), value), self.error(found))
+            wrong = np.abs(value - self.values(found)) > _ERRORS * error
         if wrong.mean() > 0.5:
             raise CompileError(
                 "Two different values were taken for one while compiling, which chance makes all but impossible. "

@@ -17,7 +17,9 @@ The work runs once an operation while tracing, about a microsecond each.
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +39,36 @@ _SAMPLES = 32
 
 Samples = np.ndarray[tuple[int], np.dtype[np.float64]]
 
+Node = tuple[int, int, int]
+"""An operation and its operands, nodes without sign."""
+
+_BINARY = frozenset((ADD, SUB, MUL))
+_NUMPY: dict[int, Callable[..., Any]] = {
+    ADD: np.add,
+    SUB: np.subtract,
+    MUL: np.multiply,
+    RECIPROCAL: np.reciprocal,
+    SIN: np.sin,
+    COS: np.cos,
+    SIGN: np.sign,
+}
+
+
+def operands(node: Node) -> tuple[int, ...]:
+    """The nodes that an operation reads."""
+    operation, left, right = node
+    if operation in _BINARY:
+        return left, right
+    return () if operation <= INPUT else (left,)
+
+
+def evaluate(node: Node, values: Any) -> npt.NDArray[np.float64]:
+    """What an operation gives, from the values of its operands."""
+    operation, left, right = node
+    if operation in _BINARY:
+        return np.asarray(_NUMPY[operation](values[left], values[right]))
+    return np.asarray(_NUMPY[operation](values[left]))
+
 
 class Tape:
     """A growing list of operations on scalars, free of duplicates.
@@ -45,11 +77,14 @@ class Tape:
         operation, left, right: Of every node; node 0 stands for the number zero.
         residue: Of every node, modulo the field's prime.
         constants: Value of every constant node.
-        constant_errors: By how much a constant may be off, where that is more than its own rounding.
+        constant_errors: By how much a constant may be off, where that is known; of several of the same digits, what the
+            most exact of them may be.
         input_names: Name of every input node.
         input_samples: Value of every input node at the sampled states.
         input_errors: By how much these may be off, as configurations that close loops are.
         merges: (operation, left, right, found) of the operations recognised as known nodes.
+        own: Nodes from this one on may stem from another elimination: they are not taken apart, because their
+            operands need not be there in this one.
     """
 
     def __init__(self, *, seed: int = 0, samples: int = _SAMPLES) -> None:
@@ -65,14 +100,19 @@ class Tape:
         self.input_samples: dict[int, Samples] = {}
         self.input_errors: dict[int, Samples] = {}
         self.merges: list[tuple[int, int, int, int]] = []
+        self.own = sys.maxsize
         self._known: dict[int, int] = {0: 0}
         self._constant_of_digits: dict[str, int] = {}
         self._circle_points: dict[int, field.CirclePoint] = {}
         self._signs: dict[int, int] = {}
-        self.constant(1.0)
+        self.constant(1.0, error=0.0)
 
     def __len__(self) -> int:
         return len(self.operation)
+
+    def node(self, index: int) -> Node:
+        """Operation and operands of a node."""
+        return self.operation[index], self.left[index], self.right[index]
 
     # Leaves
 
@@ -111,13 +151,13 @@ class Tape:
             self.input(name, values, residue) for name, values, residue in zip(names, samples, residues, strict=True)
         ]
 
-    def constant(self, value: float, residue: int | None = None, error: float = 0.0) -> int:
+    def constant(self, value: float, residue: int | None = None, error: float | None = None) -> int:
         """Reference to a number.
 
         Args:
             value: The number.
             residue: Its residue where that is known better than from its digits.
-            error: By how much the number may be off, beyond its own rounding.
+            error: By how much the number may be off where it comes from, beyond its own rounding, if that is known.
         """
         value = float(value)
         if value == 0.0:
@@ -132,10 +172,11 @@ class Tape:
         digits = format(value, f".{_SAME_DIGITS - 1}e")
         node = self._constant_of_digits.get(digits)
         if node is None:
-            node = self._new_constant(value, residue, error)
+            node = self._new_constant(value, residue, error or 0.0)
             self._constant_of_digits[digits] = node
-        if error > self.constant_errors.get(node, _ROUNDING * value):
-            self.constant_errors[node] = error
+        if error is not None:  # a crumb beside large numbers must not make crumbs of small numbers elsewhere
+            error = max(error, _ROUNDING * value)
+            self.constant_errors[node] = min(error, self.constant_errors.get(node, error))
         return node
 
     def _new_constant(self, value: float, residue: int | None, error: float) -> int:
@@ -237,7 +278,7 @@ class Tape:
         if b in constants:
             error = self.constant_error(constant) * constants[b] + self.constant_error(b) * constants[constant]
             return self.constant(constants[constant] * constants[b], residue, error)
-        if self.operation[b] == MUL and self.left[b] in constants:
+        if b < self.own and self.operation[b] == MUL and self.left[b] in constants:
             folded = self.mul(constant, self.left[b])
             return self.mul(folded, self.right[b])
         return self._append(MUL, constant, b, residue)

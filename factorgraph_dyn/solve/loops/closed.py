@@ -94,14 +94,14 @@ def solve_closed(
         singularity.check(state, known, external)
         raise
     try:
-        residual = _check_residual(problem, values, chosen, options.residual_tolerance)
+        residual = _check_residual(problem, system.rows, values, chosen, options.residual_tolerance)
     except ResidualError as error:
         if options.internal_wrenches == "planar":
             _check_planar(error)
         raise singularity.contradiction(state, known, external, error) from error
     if _is_wide(objectives):
         values = _minimised(mechanism, problem, values, ordering)
-        residual = _check_residual(problem, values, chosen, options.residual_tolerance)
+        residual = _check_residual(problem, system.rows, values, chosen, options.residual_tolerance)
     not_unique: dict[str, tuple[int, ...]] = {}
     if options.check_unique:
         not_unique = _not_unique(state, known, system, problem, external)
@@ -115,7 +115,7 @@ def solve_closed(
     bounded = [o for o in options.objectives if isinstance(o, MinimumTorque) and o.limits is not None]
     if bounded:
         values = _within_limits(mechanism, problem, values, ordering, bounded[0])
-        residual = _check_residual(problem, values, chosen, options.residual_tolerance)
+        residual = _check_residual(problem, system.rows, values, chosen, options.residual_tolerance)
     values = {variable: problem.units[variable] * value for variable, value in values.items()}
     a, tau = given_or_nan(known)
     return Solution(
@@ -179,10 +179,10 @@ def _ties(mechanism: Mechanism, graph: LinearGraph, units: Mapping[Variable, Flo
     return ties | {v: np.ones(v.size) for v in graph.variables if v.kind == "a" and v.owner in turning}
 
 
-def _check_residual(problem: _Problem, values: Values, ordering: Ordering, tolerance: float) -> float:
+def _check_residual(problem: _Problem, rows: Rows, values: Values, ordering: Ordering, tolerance: float) -> float:
     """The backward error of an answer, or a ResidualError where it is too large."""
     x = _stacked(values, problem.physics.variables)
-    residual, worst, _ = Rows(problem.physics, NO_UNITS).backward_error(x, QUIET_LOOPS)
+    residual, worst = rows.backward_error(rows.missed(x), QUIET_LOOPS)
     check_residual(residual, worst, problem.graph, ordering, tolerance)
     return residual
 

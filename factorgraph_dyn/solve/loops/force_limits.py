@@ -53,10 +53,12 @@ def choose_within(
     rows += [(-N[i], tau[i] - upper[i]) for i in np.flatnonzero(np.isfinite(upper))]
     C = np.array([row for row, _ in rows]).reshape(len(rows), N.shape[1])
     b = np.array([bound for _, bound in rows])
-    solved = _quadratic_program(E.T @ E, -E.T @ e, C, b) if N.shape[1] else None
+    # The solver takes what is below 1e-15 for zero: torques are to be of order one, whatever the unit of time.
+    size = max(float(np.abs(tau).max(initial=0.0)), float(b.max(initial=0.0))) or 1.0
+    solved = _quadratic_program(E.T @ E, -E.T @ e / size, C, b / size) if N.shape[1] else None
     if solved is None:
-        raise _cannot_hold(tau, N, lower, upper, C, b, names, units)
-    return solved
+        raise _cannot_hold(tau / size, N, lower / size, upper / size, C, b / size, names, units * size)
+    return solved * size
 
 
 def violated(tau: Floats, lower: Floats, upper: Floats) -> bool:

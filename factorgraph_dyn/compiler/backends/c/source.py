@@ -115,15 +115,11 @@ def _statements(program: Program, inputs: Sequence[Parameter], outputs: Sequence
     names = [f"{p.name}[{k}]" for p in inputs for k in range(p.size)]
     text = dict(zip(program.inputs, names, strict=True))
     text.update({node: repr(value) for node, value in program.constants.items()})
-    trigonometric: dict[int, list[int]] = {}
-    for node, operation in enumerate(program.operation):
-        if operation in (t.SIN, t.COS):
-            trigonometric.setdefault(program.left[node], []).append(node)
     lines = []
     for angles, nodes in program.stages:
         for angle in angles:
-            for node in trigonometric[angle]:
-                function = "sin" if program.operation[node] == t.SIN else "cos"
+            for node in program.sines_and_cosines[angle]:
+                function = "sin" if program.nodes[node][0] == t.SIN else "cos"
                 text[node] = f"x{node}"
                 lines.append(f"    const double x{node} = {function}({text[angle]});")
         for node in nodes:
@@ -144,11 +140,11 @@ def _statements(program: Program, inputs: Sequence[Parameter], outputs: Sequence
 
 
 def _expression(program: Program, node: int, text: dict[int, str]) -> str:
-    operation = program.operation[node]
-    left = text[program.left[node]]
+    operation, *operands = program.nodes[node]
+    left, right = (text.get(operand, "") for operand in operands)
     if operation == t.RECIPROCAL:
         return f"1.0 / {left}"
     if operation == t.SIGN:
         return f"{left} > 0.0 ? 1.0 : {left} < 0.0 ? -1.0 : {left}"
     sign = {t.ADD: "+", t.SUB: "-", t.MUL: "*"}[operation]
-    return f"{left} {sign} {text[program.right[node]]}"
+    return f"{left} {sign} {right}"

@@ -101,10 +101,9 @@ class _Emitter:
         self.guard = ""
 
     def _place_sines_and_cosines(self) -> None:
-        program = self.program
-        for node, operation in enumerate(program.operation):
-            if operation in (t.COS, t.SIN) and program.left[node] in self.angle_slots:
-                self.slot[node] = self.angle_slots[program.left[node]] + (operation == t.SIN)
+        for angle, nodes in self.program.sines_and_cosines.items():
+            for node in nodes:
+                self.slot[node] = self.angle_slots[angle] + (self.program.nodes[node][0] == t.SIN)
 
     def _cheap_nodes(self) -> set[int]:
         """Nodes that are computed again where they are needed, rather than passed on.
@@ -115,11 +114,7 @@ class _Emitter:
         program = self.program
         at_hand = {*self.slot, *program.constants}
         return {
-            node
-            for node in self.part_of
-            if program.operation[node] in (t.ADD, t.SUB, t.MUL)
-            and program.left[node] in at_hand
-            and program.right[node] in at_hand
+            node for node in self.part_of if len(reads := program.operands(node)) == 2 and at_hand.issuperset(reads)
         } - set(self.angle_slots)
 
     def _count_uses(self) -> None:
@@ -154,10 +149,10 @@ class _Emitter:
         """What an operation reads; a product it is fused with counts with its factors."""
         program = self.program
         operands = program.operands(node)
-        if self.fma and program.operation[node] in (t.ADD, t.SUB):
+        if self.fma and program.nodes[node][0] in (t.ADD, t.SUB):
             for place in (1, 0):
                 product = operands[place]
-                if program.operation[product] == t.MUL and uses[product] == 1 and self.part_of[product] == number:
+                if program.nodes[product][0] == t.MUL and uses[product] == 1 and self.part_of[product] == number:
                     self.fused.add(product)
                     return [operands[1 - place], *program.operands(product)]
         return list(operands)
@@ -240,7 +235,7 @@ class _Emitter:
 
     def _operation(self, node: int) -> None:
         program, vector = self.program, self.vector
-        operation, left, right = program.operation[node], program.left[node], program.right[node]
+        operation, left, right = program.nodes[node]
         if operation in (t.ADD, t.SUB):
             name = self._sum(left, right, operation == t.SUB)
         elif operation == t.MUL:
@@ -258,8 +253,7 @@ class _Emitter:
             (left, right, False, subtract),
         ):
             if product in self.fused:
-                a = self._value(program.left[product])
-                b = self._value(program.right[product])
+                a, b = (self._value(factor) for factor in program.operands(product))
                 c = self._value(other)
                 if product_minus:
                     a = self._line(f"fneg {vector} {a}")

@@ -12,28 +12,16 @@ depends on where in a batch its state is. The work runs once a kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
 
 from factorgraph_dyn.compiler.backends.llvm.body import Body
 from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, load_rows, spread_pick, store_rows
 from factorgraph_dyn.compiler.backends.llvm.sincos import sincos_functions
+from factorgraph_dyn.compiler.program import Operand, Program
 
 
-@dataclass(frozen=True)
-class Operand:
-    """An argument or result of a kernel: its shape without the batch axes."""
-
-    shape: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        """Numbers a state has."""
-        return prod(self.shape)
-
-
-def emit_driver(body: Body, inputs: Sequence[Operand], outputs: Sequence[Operand], width: int, *, fma: bool) -> str:
+def emit_driver(body: Body, program: Program, width: int, *, fma: bool) -> str:
     """Entry points and helpers around a body."""
+    inputs, outputs = program.arguments, program.results
     sizes = {operand.size for operand in inputs if operand.size}
     out_sizes = {operand.size for operand in outputs if operand.size}
     return "\n".join(
