@@ -86,6 +86,22 @@ def test_gtsam_stays_out(room):
         assert not re.search(r"^\s*(import|from) gtsam", path.read_text(), re.MULTILINE), path
 
 
+def test_importing_loads_nothing_heavy():
+    heavy = ("gtsam", "llvmlite", "networkx", "matplotlib", "scipy", "typer", "yaml")
+    program = f"import sys, factorgraph_dyn as fgd; {{}}; print([name for name in {heavy} if name in sys.modules])"
+    for used in ("fgd.__version__", "fgd.Mechanism", "fgd.robots.five_bar().random_state(0)", "fgd.Ordering"):
+        done = subprocess.run([sys.executable, "-c", program.format(used)], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "[]", used
+
+
+def test_names_are_told_without_being_imported():
+    program = "import sys, factorgraph_dyn as fgd; print(set(fgd.__all__) <= set(dir(fgd)), 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = fgd.nonsense
+
+
 def test_exports_exist_and_are_sorted():
     for name in fgd.__all__:
         assert getattr(fgd, name) is not None
