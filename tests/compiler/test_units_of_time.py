@@ -8,11 +8,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from factorgraph_dyn.compiler.problem import make_problem
-from factorgraph_dyn.compiler.trials import make_trials
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compiler.proof import Trial
+from factorgraph_dyn.compiler.proof.proof import Trial
+from factorgraph_dyn.compiler.proof.trials import make_trials
+from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.model.units import natural, natural_rate
 from tests.helpers import lossy
 
