@@ -31,7 +31,7 @@ cost = {name: fgd.ordering_cost(puma, "forward", kernel.ordering) for name, kern
 print("\n        operations  of these divisions  clique tree's levels  widest clique")
 for name, c in cost.items():
     print(f"{name:>7} {c.operations.total:11d} {c.operations.divisions:19d} "
-          f"{c.blocks.depth:21d} {c.blocks.largest_clique:14d}")  # fmt: skip
+          f"{c.structure.depth:21d} {c.structure.largest_clique:14d}")  # fmt: skip
 
 # The same accelerations, to the last digits.
 rng = np.random.default_rng(1)

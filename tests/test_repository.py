@@ -75,6 +75,14 @@ def test_no_modules_import_each_other():
     list(graphlib.TopologicalSorter(graph).static_order())  # raises a CycleError that names the modules
 
 
+def test_joint_kinds_are_asked_not_named():
+    own_words = {PACKAGE / "model" / "files", PACKAGE / "compare" / "peers"}  # of file formats and engines
+    named = re.compile(r"\b(joint|j|loop|part|out\[0\])\.kind (==|!=|in|not in) ")
+    for path in PACKAGE.rglob("*.py"):
+        if not own_words & set(path.parents):
+            assert not named.search(path.read_text()), f"{path.relative_to(ROOT)}: add a trait to model/joint_kinds.py"
+
+
 def test_every_module_is_in_a_room():
     rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert rooms == {*MAY_IMPORT, "commands", "cli", "__init__", "__main__"}
