@@ -138,6 +138,7 @@ class Elimination:
         self.column_units = {column: self.magnitudes.get(column, 1.0) for column in self.unknown_columns}
         self.scales: dict[int, Samples] = {}
         self.known_scales = {} if scales is None else scales
+        self.lost: dict[tuple[int, int], Samples] = {}  # errors of what cancelled, by row and column
         self.steps: list[tuple[int, Row, int]] = []  # column, its row, reciprocal of its pivot
         self.result = Eliminated()
 
@@ -215,10 +216,11 @@ class Elimination:
         row, other = self.rows[pivot.row], self.rows[partner]
         e, f = row[pivot.column], other[pivot.column]
         weighted = self.tape.mul(f, self._weight(partner, pivot.row))
-        turned = self._sum(e, row, weighted, other)
+        self.lost = {place: lost for place, lost in self.lost.items() if place[0] not in (pivot.row, partner)}
+        turned = self._sum(pivot.row, e, row, weighted, other)
         if pivot.column not in turned:
             return
-        rest = self._sum(f, row, -e, other)
+        rest = self._sum(partner, f, row, -e, other)
         rest.pop(pivot.column, None)
         self._replace(pivot.row, turned)
         self._replace(partner, rest)
@@ -237,19 +239,32 @@ class Elimination:
         ratio = float(np.median(self.scale(first) / self.scale(number)))
         return self.tape.constant(4.0 ** round(np.log2(ratio))) if 1e-100 < ratio < 1e100 else ONE
 
-    def _sum(self, factor: int, row: Row, other_factor: int, other: Row) -> Row:
-        """factor row + other_factor other."""
+    def _sum(self, number: int, factor: int, row: Row, other_factor: int, other: Row) -> Row:
+        """factor row + other_factor other, which becomes the row of that number."""
         tape = self.tape
         sums = {
-            column: self._add(tape.mul(factor, row.get(column, ZERO)), tape.mul(other_factor, other.get(column, ZERO)))
+            column: self._add(
+                (number, column),
+                tape.mul(factor, row.get(column, ZERO)),
+                tape.mul(other_factor, other.get(column, ZERO)),
+            )
             for column in {**row, **other}
         }
         return {column: ref for column, ref in sums.items() if ref}
 
-    def _add(self, a: int, b: int) -> int:
-        """Reference to a + b; zero where it is rounding, which only repeated equations leave unseen by their terms."""
+    def _add(self, place: tuple[int, int], a: int, b: int) -> int:
+        """Reference to a + b; zero where it is rounding, which only repeated equations leave unseen by their terms.
+
+        What cancelled at the place before, a row and a column, was inexact, too, and so is all that comes after it.
+        """
         total = self.samples.add(a, b)
-        return ZERO if self.noisy and a and b and total and self.samples.is_rounding(total) else total
+        if not self.noisy or not b or not (a or place in self.lost):
+            return total
+        error = np.hypot(np.hypot(self.samples.error(a), self.samples.error(b)), self.lost.get(place, 0.0))
+        if total and not self.samples.is_rounding(total, error):
+            return total
+        self.lost[place] = error
+        return ZERO
 
     def _replace(self, number: int, row: Row) -> None:
         for column in self.rows[number].keys() | row.keys():
@@ -365,7 +380,7 @@ class Elimination:
         terms = {other: tape.mul(factor, ref) for other, ref in pivot_row.items()}
         for other, term in terms.items():
             before = row.get(other, ZERO)
-            after = self._add(before, term)
+            after = self._add((number, other), before, term)
             if after:
                 row[other] = after
                 if other in self.holding:
@@ -431,6 +446,12 @@ class Elimination:
                     continue
                 for parameter, coefficient in terms.items():
                     total[parameter] = self.samples.add(total.get(parameter, ZERO), tape.mul(ref, coefficient))
-            solution[column] = {parameter: -tape.mul(ref, inverse) for parameter, ref in total.items() if ref}
+            solution[column] = {
+                parameter: -tape.mul(ref, inverse) for parameter, ref in total.items() if self._matters(parameter, ref)
+            }
         for column in self.result.undetermined:
             solution[column] = {column: ONE}
+
+    def _matters(self, parameter: int, ref: int) -> bool:
+        """Whether a coefficient is one: of what nothing determines, such as forces within a loop, rounding is none."""
+        return bool(ref) and not (parameter in self.result.undetermined and self.samples.is_rounding(ref))

@@ -24,11 +24,11 @@ from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.units import Natural
 from factorgraph_dyn.motion.closure import coupling_error
 from factorgraph_dyn.motion.kinematics import link_poses, loop_pose
+from factorgraph_dyn.motion.random_states import APART, MOST_MODES
 from factorgraph_dyn.spatial import Array, Floats, pose
 
 _OPEN = 0.02
 _POWERS = {2: "square", 4: "fourth power"}
-_MODES = 3  # assembly modes of a locked group of loops, at most
 _STILL = 1e-6  # of the accelerations of a mechanism, a squared speed below which it is as good as at rest
 NOTHING = 1e-200  # far below the square of any number that means something, so that 0 / 0 is 0
 
@@ -106,10 +106,10 @@ def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own
     for group in loop_groups(mechanism):
         plain = [joint for joint in group.joints if joint.nq == joint.nv == 1]
         places = [mechanism.q_slices[joint.name].start for joint in plain]
-        modes = np.unique(np.round(samples[:, places] / own.q[places], 6), axis=0)
-        if not plain or len(modes) > _MODES:
-            continue  # joints that move have as many configurations as samples
         turns = [joint.is_hinge for joint in plain]
+        modes = _different(samples[:, places] / own.q[places], turns)
+        if not plain or len(modes) > MOST_MODES:
+            continue  # joints that move have as many configurations as samples
         away = [_away(q[places] / own.q[places], mode, turns) for mode in modes]
         others = [[_away(mode, modes[m], turns) for m in range(len(modes)) if m != k] for k, mode in enumerate(modes)]
         ref = abs(int(references(tape, np.array([np.prod(away)]))[0]))
@@ -117,6 +117,15 @@ def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own
         names = ", ".join(joint.name for joint in group.joints)
         guards.append(Guard(ref, threshold, f"square by which {names} miss the known assembly modes", small=True))
     return guards
+
+
+def _different(places: Floats, turns: list[bool]) -> list[Floats]:
+    """Those of the places that are not the same as one before."""
+    found: list[Floats] = []
+    for place in places:
+        if all(_away(place, other, turns) > APART**2 for other in found):
+            found.append(place)
+    return found
 
 
 def _away(q: Array, mode: Floats, turns: list[bool]) -> Any:

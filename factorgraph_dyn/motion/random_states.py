@@ -21,9 +21,10 @@ from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint
 from factorgraph_dyn.model.units import measured
-from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.closing import Place, cannot_close, close, descend, starts_for
+from factorgraph_dyn.motion.closure import nearest_velocity, openness, rank_tolerance
 from factorgraph_dyn.motion.joint_limits import Limits, limited, limits_of, reflected
+from factorgraph_dyn.motion.kinematics import link_poses
 from factorgraph_dyn.spatial import Floats
 
 HOME_TRIES = 40  # starts from which a home is sought where the neutral configuration leads to none
@@ -34,6 +35,9 @@ REGULAR = 1e-2  # least singular value over the largest of a state that needs no
 REGULAR_TRIES = 3
 FAR_TRIES = 10
 FAR_ITERATIONS = 40  # those that take longer end where loops are singular
+MODE_TRIES = 24  # starts from which other assembly modes of a locked group are sought
+MOST_MODES = 8  # of a group that are kept
+APART = 1e-6  # rad, and parts of the mechanism's size, from which on two places are two modes
 
 
 class Home(NamedTuple):
@@ -46,7 +50,7 @@ class Home(NamedTuple):
 def neutral(mechanism: Mechanism) -> Floats:
     """The configuration of all-zero angles and identity rotations, closed, shape (nq,)."""
     q = _at_zero(mechanism)
-    return q if not mechanism.is_closed_kind or closure.is_closed(mechanism, q) else close(mechanism, q)
+    return q if not mechanism.is_closed_kind or openness(mechanism, q) <= 1.0 else close(mechanism, q)
 
 
 def _at_zero(mechanism: Mechanism) -> Floats:
@@ -75,7 +79,7 @@ def _random_coordinates(joint: Joint, rng: np.random.Generator, length: float) -
 
 
 def random_closed_state(
-    mechanism: Mechanism, rng: np.random.Generator, farthest: float = RANDOM_REACH
+    mechanism: Mechanism, rng: np.random.Generator, farthest: float = RANDOM_REACH, *, any_mode: bool = False
 ) -> tuple[Floats, Floats]:
     """A random closed configuration and a random velocity that keeps it closed.
 
@@ -85,13 +89,15 @@ def random_closed_state(
         mechanism: The mechanism.
         rng: Source of chance.
         farthest: How far loops go from home, rad a joint or the mechanism's size.
+        any_mode: Take groups that are locked in any of their assembly modes, whatever the limits.
     """
     own, home = measured(mechanism), _home(mechanism)
     anywhere = random_configuration(own.mechanism, rng)
     q = _with_loose(own.mechanism, home.q, anywhere)
-    for group, limits in zip(loop_groups(own.mechanism), home.limits, strict=True):
+    for k, (group, limits) in enumerate(zip(loop_groups(own.mechanism), home.limits, strict=True)):
         place = Place(own.mechanism, q, group)
-        q = (_coupled(place, limits, anywhere) or _along_freedoms(place, limits, rng, farthest)).q
+        locked = _in_some_mode(mechanism, k, place, rng) if any_mode else None
+        q = (locked or _coupled(place, limits, anywhere) or _along_freedoms(place, limits, rng, farthest)).q
     return _state(mechanism, q, rng)
 
 
@@ -104,9 +110,10 @@ def far_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Fl
     """As `random_closed_state`, but in any assembly mode and whatever the limits; may be close to singular."""
     own, home = measured(mechanism), _home(mechanism)
     q = _with_loose(own.mechanism, home.q, random_configuration(own.mechanism, rng))
-    for group in loop_groups(own.mechanism):
+    for k, group in enumerate(loop_groups(own.mechanism)):
         place = Place(own.mechanism, q, group)
-        q = (_far(place, rng) or _along_freedoms(place, None, rng, RANDOM_REACH)).q
+        locked = _in_some_mode(mechanism, k, place, rng)
+        q = (locked or _far(place, rng) or _along_freedoms(place, None, rng, RANDOM_REACH)).q
     return _state(mechanism, q, rng)
 
 
@@ -116,7 +123,7 @@ def _state(mechanism: Mechanism, q_own: Floats, rng: np.random.Generator) -> tup
     q = q_own * own.q
     bounded = limits_of(mechanism).clipped(q)
     q = np.where(np.isclose(q, bounded, rtol=1e-14, atol=0.0), bounded, q)  # changing units rounds
-    return q, closure.nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * own.v)
+    return q, nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * own.v)
 
 
 # ---- one group
@@ -165,14 +172,14 @@ def is_closed(place: Place) -> bool:
 
 def _freely(place: Place, x: Floats) -> Floats:
     """The motion nearest to x that keeps a closed place closed, to first order."""
-    return np.asarray(x - np.linalg.lstsq(place.J, place.J @ x, rcond=closure.rank_tolerance(place.mechanism))[0])
+    return np.asarray(x - np.linalg.lstsq(place.J, place.J @ x, rcond=rank_tolerance(place.mechanism))[0])
 
 
 def _regularity(place: Place) -> float:
     """The least singular value of the closure that is not zero, as a share of the largest."""
     values = np.linalg.svd(place.J, compute_uv=False)
     shares = values / max(values.max(initial=0.0), np.finfo(float).tiny)
-    return float(shares[shares > closure.rank_tolerance(place.mechanism)].min(initial=1.0))
+    return float(shares[shares > rank_tolerance(place.mechanism)].min(initial=1.0))
 
 
 def _with_coordinates(place: Place, q: Floats) -> Place:
@@ -189,6 +196,51 @@ def _with_loose(mechanism: Mechanism, q: Floats, anywhere: Floats) -> Floats:
     held = {joint.name for group in loop_groups(mechanism) for joint in group.joints}
     parts = [(q if joint.name in held else anywhere)[mechanism.q_slices[joint.name]] for joint in mechanism.joints]
     return np.concatenate([np.zeros(0), *parts])
+
+
+# ---- assembly modes
+
+
+@lru_cache(maxsize=256)
+def assembly_modes(mechanism: Mechanism) -> tuple[tuple[Floats, ...], ...]:
+    """Configurations in own units in which each group is locked and closed, home first; one alone for those that move.
+
+    No motion leads from one to the other, so that they are sought from anywhere.
+    """
+    own, home = measured(mechanism).mechanism, _home(mechanism)
+    return tuple(_modes(Place(own, home.q, group)) for group in loop_groups(own))
+
+
+def _modes(home: Place) -> tuple[Floats, ...]:
+    if not _is_locked(home):
+        return (home.q,)
+    rng = np.random.default_rng(0)
+    found = [home.q]
+    for _ in range(min(MODE_TRIES, starts_for(home.group))):
+        start = _with_coordinates(home, random_configuration(home.mechanism, rng))
+        there = descend(start, iterations=FAR_ITERATIONS)
+        is_new = all(_are_apart(home.mechanism, there.q, q) for q in found)
+        if is_new and is_closed(there) and _is_locked(there):
+            found.append(there.q)
+    return tuple(found[:MOST_MODES])
+
+
+def _in_some_mode(mechanism: Mechanism, group: int, place: Place, rng: np.random.Generator) -> Place | None:
+    """The place in one of its group's assembly modes, where there are several."""
+    modes = assembly_modes(mechanism)[group]
+    return _with_coordinates(place, modes[rng.integers(len(modes))]) if len(modes) > 1 else None
+
+
+def _is_locked(place: Place) -> bool:
+    """Whether closure leaves a group no freedom."""
+    values = np.linalg.svd(place.J, compute_uv=False)
+    return int((values > rank_tolerance(place.mechanism) * values.max(initial=0.0)).sum()) == len(place.group.entries)
+
+
+def _are_apart(mechanism: Mechanism, q: Floats, other: Floats) -> bool:
+    """Whether some link lies elsewhere; whole turns are the same."""
+    poses, others = link_poses(mechanism, q), link_poses(mechanism, other)
+    return any(np.abs(poses[link] - others[link]).max() > APART for link in poses)
 
 
 # ---- home

@@ -77,7 +77,7 @@ class System:
         ranks = (s > _RANK * s[:, :1]).sum(axis=-1)
         rank = int(np.bincount(ranks).argmax())  # elsewhere closure is singular
         Vt = np.broadcast_to(Vt, (states, nv, nv))
-        self.rows, self.free = Vt[:, :rank], Vt[:, rank:]
+        self.rows, self.free = Vt[:, :rank], _without_rounding(Vt[:, rank:])
         self.read = _transposed(U[:, :, :rank] / s[:, None, :rank] / norms)  # closure's rows to independent ones
         self.spread = np.where(ranks == rank, s[:, 0] / s[:, rank - 1] if rank else 1.0, np.inf)
         self.independent = rank == rows
@@ -145,6 +145,12 @@ class System:
         """Forces of closure that leave nothing of a balance, J^T forces = left, and their sizes."""
         D, turn = self.D[:, None], _transposed(self.read) @ self.rows
         return _times(turn, left * D), _spread(turn, size * D)
+
+
+def _without_rounding(directions: Floats) -> Floats:
+    """Unit vectors with zeros where rounding left something, so that joints that closure locks take no part in them."""
+    rounding = directions.shape[-1] * np.finfo(np.float64).eps
+    return np.where(np.abs(directions) > rounding, directions, 0.0)
 
 
 def _transposed(matrices: Floats) -> Floats:

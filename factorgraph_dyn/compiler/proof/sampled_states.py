@@ -5,7 +5,8 @@ Takes a mechanism; gives states at which pivots are judged. The first ones are s
     all      the neutral configuration and quarter turns from it, where pivots that are fine elsewhere vanish
     loops    any assembly mode, where values that are zero in the usual one are not
 
-The rest are random; all are closed where there are loops. The work runs once a kernel.
+The rest are random; all are closed where there are loops, and loops that are locked are in every assembly mode that was
+found. The work runs once a kernel.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def sampled_states(mechanism: Mechanism) -> States:
     if mechanism.is_closed_kind:
         states = [(q, nearest_velocity(mechanism, q, v)) for q, v in states[: SPECIAL // 2]]
         states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
-        states += [random_closed_state(mechanism, rng, WIDE) for _ in range(ORDINARY)]
+        states += [random_closed_state(mechanism, rng, WIDE, any_mode=True) for _ in range(ORDINARY)]
     else:
         states += [mechanism.random_state(rng) for _ in range(ORDINARY)]
     return _with_errors(mechanism, *(np.array(values) for values in zip(*states, strict=True)))
@@ -90,7 +91,9 @@ def _turned(mechanism: Mechanism, rng: np.random.Generator, turns: int) -> Float
     """The neutral configuration, and for other turns than 0 quarter turns from it of what no loop or coupling holds."""
     q = closed_home(mechanism) if mechanism.is_closed_kind else mechanism.neutral()
     held = {joint for group in loop_groups(mechanism) for joint in group.joints}
+    units = natural(mechanism).q
     for joint in mechanism.movable_joints:
         if turns and joint.nq == joint.nv and joint not in held:
-            q[mechanism.q_slices[joint.name]] += rng.integers(-1, 2, joint.nq) * np.pi / 2
+            here = mechanism.q_slices[joint.name]
+            q[here] += rng.integers(-1, 2, joint.nq) * np.pi / 2 * units[here]
     return q

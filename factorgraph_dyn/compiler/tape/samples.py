@@ -70,9 +70,15 @@ class SampledTape:
             return total
         return t.ZERO if self.is_rounding(total) else total
 
-    def is_rounding(self, ref: int) -> bool:
-        """Whether a value is at every state no larger than rounding can have made it."""
-        value, error = self.values(ref), self.error(ref)
+    def is_rounding(self, ref: int, error: Samples | None = None) -> bool:
+        """Whether a value is at every state no larger than rounding can have made it.
+
+        Args:
+            ref: The value.
+            error: That it inherits, where that is not its own. A sum that is known by its residue,
+                such as the square of a tilt that is left of orthogonal directions, is as inexact as its terms.
+        """
+        value, error = self.values(ref), self.error(ref) if error is None else error
         with np.errstate(all="ignore"):
             tiny = np.abs(value) <= _ERRORS * error
         tiny[: self.special] |= ~np.isfinite(value[: self.special])  # a pivot vanished there before

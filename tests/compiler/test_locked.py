@@ -1,0 +1,132 @@
+"""Kernels of mechanisms whose loops lock joints: what is zero there, and what only looks as if it were not."""
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.compiler.guards import mode_guards
+from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.compiler.tape import Tape
+from factorgraph_dyn.compiler.tape.samples import SampledTape
+from factorgraph_dyn.compiler.tape.symbol import symbols
+from factorgraph_dyn.model.units import measured, natural
+from factorgraph_dyn.motion.random_states import assembly_modes
+from factorgraph_dyn.spatial import pose, rotation_about
+
+X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
+AGREES = 1e-9
+
+
+def body(name, mass=1.0, inertia=1.0):
+    return fgd.Link(name, mass, (0.0, 0.0, 0.0), inertia * np.eye(3))
+
+
+def welded_slide(length):
+    """A slide that a weld keeps where it is, on a carriage and an arm that move."""
+    oblique = rotation_about(np.array([0.36, 0.48, 0.8]), 1.1)
+    placement = pose(oblique, length * np.array([0.3, -0.7, 0.5]))
+    end = pose(rotation_about(np.array([0.48, -0.6, 0.64]), 2.1), length * np.array([0.4, -0.35, -0.15]))
+    there = placement @ pose(np.eye(3), 0.6 * length * Z) @ end
+    links = (fgd.Link("base"), *(body(name, 1.0, length**2) for name in ("carriage", "arm", "slider")))
+    joints = (
+        fgd.Joint("carry", "prismatic", "base", "carriage", pose(oblique.T, np.zeros(3))),
+        fgd.Joint("turn", "revolute", "carriage", "arm", pose(oblique, np.zeros(3))),
+        fgd.Joint("slide", "prismatic", "arm", "slider", placement),
+    )
+    return fgd.Mechanism("welded", links, joints, (fgd.Loop("weld", "fixed", "slider", "arm", end, there),))
+
+
+def triangle_beside_a_light_link():
+    """Three bars that cannot move, on a link that carries a light one, too."""
+    links = (fgd.Link("base"), *map(body, ("body", "left", "right")), body("light", 0.4, 0.02), body("tip"))
+    joints = (
+        fgd.Joint("turn", "revolute", "base", "body"),
+        fgd.Joint("swing", "revolute", "body", "light", pose(rotation_about(Z, 3.14), np.array([0.2, -0.4, 0.0]))),
+        fgd.Joint("a", "revolute", "body", "left", pose(np.eye(3), np.array([-0.5, -0.4, 0.0]))),
+        fgd.Joint("b", "revolute", "left", "right", pose(rotation_about(Z, np.pi / 2), np.array([-0.5, -0.2, 0.0]))),
+        fgd.Joint(
+            "float", "planar", "light", "tip", pose(rotation_about(Z, 3.14), np.array([0.0, 0.3, 0.0])), actuated=False
+        ),
+    )
+    ends = (
+        pose(np.eye(3), np.array([-0.3, 0.0, 0.0])),
+        pose(rotation_about(Z, 2.49), np.array([-0.36317646996158076, -1.110542000570615, 0.0])),
+    )
+    return fgd.Mechanism("triangle", links, joints, (fgd.Loop("end", "revolute", "right", "body", *ends),))
+
+
+def tilted_lock(tilt):
+    """A joint that a ball holds still, on a link that is turned by a right angle and a little more."""
+    turned = rotation_about(Z, 2.3) @ rotation_about(X, np.pi / 2 + tilt)
+    links = (fgd.Link("base"), *map(body, ("arm", "wrist", "side", "slider", "held")))
+    joints = (
+        fgd.Joint("turn", "revolute", "base", "arm"),
+        fgd.Joint("bend", "revolute", "arm", "wrist", pose(rotation_about(X, 1.0), np.zeros(3)), actuated=False),
+        fgd.Joint("slide", "prismatic", "wrist", "slider"),
+        fgd.Joint("fixed", "fixed", "wrist", "side", pose(turned, np.zeros(3))),
+        fgd.Joint("hold", "revolute", "side", "held", axis=(0.0, -1.0, 0.0)),
+    )
+    end = np.array([-0.1, 0.6, 0.1])
+    ball = pose(np.eye(3), turned @ rotation_about(np.array([0.0, -1.0, 0.0]), 0.9) @ end)
+    loop = fgd.Loop("ball", "spherical", "held", "wrist", pose(np.eye(3), end), ball)
+    couplings = (fgd.Coupling("gear", "hold", "bend", 9.0, -4.5), fgd.Coupling("rack", "slide", "hold", -1.0, 1.9))
+    return fgd.Mechanism("tilted", links, joints, (loop,), couplings)
+
+
+@pytest.mark.parametrize("length", [1e-6, 1e-3, 1.0, 1e3])
+def test_special_states_move_at_speeds_of_the_mechanisms_own(length):
+    mechanism = welded_slide(length)
+    carry, _, slide = np.abs(sampled_states(mechanism).v[:SPECIAL] / natural(mechanism).v).T
+    assert 0.1 < np.median(carry) < 10.0
+    assert slide.max() < 1e-13
+
+
+@pytest.mark.parametrize("length", [1e-6, 1.0])
+@pytest.mark.parametrize("ordering", ["aba", "crba", "colamd"])
+def test_a_slide_that_a_weld_holds(length, ordering):
+    kernel = fgd.compile(welded_slide(length), "hybrid", ordering=ordering)
+    assert kernel.accuracy < AGREES
+
+
+@pytest.mark.parametrize("ordering", ["aba", "crba", "colamd"])
+def test_motors_of_locked_joints_move_nothing(ordering):
+    """Proofs know that, too: rounding of closure's directions is not taken for an answer."""
+    mechanism = triangle_beside_a_light_link()
+    kernel = fgd.compile(mechanism, "iwim", ordering=ordering)
+    assert kernel.accuracy < 1e-11
+    q, _ = mechanism.random_state(0)
+    np.testing.assert_allclose(kernel(q), fgd.iwim(mechanism, q), atol=1e-10)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 3.8e-8, 1e-6, 1e-3])
+@pytest.mark.parametrize("ordering", ["rnea", "aba", "colamd"])
+def test_squares_of_tilts_are_no_pivots(tilt, ordering):
+    """Directions that are orthogonal to rounding leave the square of a tilt behind, which determines nothing."""
+    mechanism = tilted_lock(tilt)
+    kernel = fgd.compile(mechanism, "inverse", ordering=ordering, actuated=["turn"], outputs=["A[side]", "tau"])
+    q, v = mechanism.random_state(0)
+    a = np.array([1.3, 0.0, 0.0, 0.0])
+    found = dict(zip(kernel.outputs, kernel(q, v, a), strict=True))
+    expected = fgd.inverse_dynamics(mechanism, q, v, a, actuated=["turn"])
+    np.testing.assert_allclose(found["tau"], expected.tau, atol=AGREES)
+    np.testing.assert_allclose(found["A[side]"], expected.accelerations["side"], atol=AGREES)
+
+
+def test_locked_groups_have_their_modes_and_moving_ones_none_beside_home():
+    assert [len(modes) for modes in assembly_modes(triangle_beside_a_light_link())] == [2]
+    assert [len(modes) for modes in assembly_modes(fgd.robots.four_bar())] == [1]
+
+
+def test_kernels_refuse_assembly_modes_that_nobody_tried():
+    """Samples of one mode: that one is known, whole turns from it, too, and the other is not."""
+    mechanism = triangle_beside_a_light_link()
+    own = measured(mechanism)
+    home, other = (mode * own.q for mode in assembly_modes(mechanism)[0])
+    samples = np.tile(home, (12, 1))
+    samples[:, [0, 1]] += np.arange(12.0)[:, None]
+    states = np.array([home, other, home + 2 * np.pi])
+    tape = Tape(samples=3)
+    q = symbols(tape, [tape.input(f"q[{k}]", column) for k, column in enumerate(states.T)])
+    (guard,) = mode_guards(tape, mechanism, q, samples, own)
+    known = np.abs(SampledTape(tape).values(guard.ref)) <= guard.threshold
+    assert known.tolist() == [True, False, True]
