@@ -13,7 +13,7 @@ from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOpt
 from factorgraph_dyn.compare.peers.engines import Agreement, HandedEngine, compare_with_engine, engine_of
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.files.load import format_of
+from factorgraph_dyn.model.files.formats import format_of
 from factorgraph_dyn.model.files.write_urdf import to_urdf
 from factorgraph_dyn.show.tables import print_rows
 

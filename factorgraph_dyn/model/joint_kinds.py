@@ -122,7 +122,7 @@ class Fixed(JointKind):
 
     def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
         """The turn and the position."""
-        return np.concatenate([_turn(T_frame_child), T_frame_child[:3, 3]])
+        return np.concatenate([0.5 * spatial.twice_sine(T_frame_child[:3, :3]), T_frame_child[:3, 3]])
 
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """No coordinates."""
@@ -146,7 +146,7 @@ class Turning(JointKind):
 
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The turn about the axis."""
-        return np.array([turn_about(axes[0], T_frame_child[:3, :3])])
+        return np.array([spatial.turn_about(axes[0], T_frame_child[:3, :3])])
 
 
 class Sliding(JointKind):
@@ -162,7 +162,9 @@ class Sliding(JointKind):
 
     def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
         """The turn and the distance from the axis."""
-        return np.concatenate([_turn(T_frame_child), spatial.cross(axes[0], T_frame_child[:3, 3])])
+        return np.concatenate(
+            [0.5 * spatial.twice_sine(T_frame_child[:3, :3]), spatial.cross(axes[0], T_frame_child[:3, 3])]
+        )
 
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The way along the axis."""
@@ -190,7 +192,7 @@ class Helical(JointKind):
 
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The turn about the axis; whole turns are told from the way along it."""
-        turn = turn_about(axes[0], T_frame_child[:3, :3])
+        turn = spatial.turn_about(axes[0], T_frame_child[:3, :3])
         if pitch:
             way = float(axes[0] @ T_frame_child[:3, 3])
             turn += 2 * np.pi * round((way / pitch - turn) / (2 * np.pi))
@@ -236,8 +238,8 @@ class Universal(JointKind):
         """The two turns; crossing axes that are not perpendicular are allowed."""
         R = T_frame_child[:3, :3]
         # R s_2 = R_1 s_2 tells the first turn; what is left is the second.
-        first = turn_between(axes[0], axes[1], R @ axes[1])
-        second = turn_about(axes[1], spatial.rotation_about(axes[0], first).T @ R)
+        first = spatial.turn_between(axes[0], axes[1], R @ axes[1])
+        second = spatial.turn_about(axes[1], spatial.rotation_about(axes[0], first).T @ R)
         return np.array([first, second])
 
 
@@ -256,7 +258,7 @@ class Spherical(JointKind):
 
     def rate(self, q: Array, v: Array) -> Array:
         """The quaternion's rate."""
-        return quaternion_rate(q, v)
+        return spatial.quaternion_rate(q, v)
 
     def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
         """The position."""
@@ -316,7 +318,7 @@ class Planar(JointKind):
         """The position in the plane and the turn."""
         x, y = spatial.perpendicular_axes(axes[0])
         p = T_frame_child[:3, 3]
-        return np.array([x @ p, y @ p, turn_about(axes[0], T_frame_child[:3, :3])])
+        return np.array([x @ p, y @ p, spatial.turn_about(axes[0], T_frame_child[:3, :3])])
 
     def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
         """The end of the circular arc that a constant body velocity draws."""
@@ -345,7 +347,7 @@ class Floating(JointKind):
     def rate(self, q: Array, v: Array) -> Array:
         """The position's rate in the joint frame's axes, and the quaternion's."""
         linear = spatial.rotation_of_quaternion(q[3:]) @ v[3:]
-        return np.concatenate([linear, quaternion_rate(q[3:], v[:3])])
+        return np.concatenate([linear, spatial.quaternion_rate(q[3:], v[:3])])
 
     def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
         """Nothing."""
@@ -377,33 +379,9 @@ class Floating(JointKind):
         return self.normalise(np.concatenate([position, rng.normal(size=4)]))
 
 
-def quaternion_rate(q: Array, omega: Array) -> Array:
-    """The rate of a quaternion x, y, z, w under a body angular velocity, shape (4,)."""
-    return 0.5 * spatial.quaternion_product(q, np.append(omega, 0.0 * q[3]))
-
-
-def _turn(T: Array) -> Array:
-    """The sine of a pose's rotation, along its axis, shape (3,)."""
-    R = T[:3, :3]
-    return 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
-
-
 def _tilt(axis: Floats, T: Array) -> Array:
     """The sine of the angle by which a pose tilts an axis, along the line it is tilted about, shape (3,)."""
     return spatial.cross(axis, T[:3, :3] @ axis)
-
-
-def turn_about(axis: Floats, R: Floats) -> float:
-    """The angle about a unit axis of the rotation that is nearest to R, in (-pi, pi]."""
-    # tr([axis]^T R) = 2 sin for a pure turn; the trace part along the plane gives 2 cos.
-    sine = axis @ np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
-    cosine = np.trace(R) - axis @ R @ axis
-    return float(np.arctan2(sine, cosine))
-
-
-def turn_between(axis: Floats, start: Floats, end: Floats) -> float:
-    """The angle about a unit axis that brings one direction nearest to another."""
-    return float(np.arctan2(axis @ np.cross(start, end), start @ end - (axis @ start) * (axis @ end)))
 
 
 KINDS: dict[str, JointKind] = {

@@ -7,7 +7,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
-from factorgraph_dyn.model.joint_kinds import KINDS, JointKind, turn_about
+from factorgraph_dyn.model.joint_kinds import KINDS, JointKind
 from tests.helpers import relative_error
 
 TOLERANCE = 1e-11
@@ -29,7 +29,7 @@ class Cylindrical(JointKind):
         return np.concatenate([tilt, spatial.cross(axes[0], T_frame_child[:3, 3])])
 
     def coordinates(self, axes, pitch, T_frame_child):
-        return np.array([turn_about(axes[0], T_frame_child[:3, :3]), axes[0] @ T_frame_child[:3, 3]])
+        return np.array([spatial.turn_about(axes[0], T_frame_child[:3, :3]), axes[0] @ T_frame_child[:3, 3]])
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ import numpy as np
 from factorgraph_dyn import solve, spatial
 from factorgraph_dyn.errors import InputError, SingularSystemError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.files.load import format_of
+from factorgraph_dyn.model.files.formats import format_of
 from factorgraph_dyn.spatial import Floats
 
 SINGULAR = 1e14  # condition numbers of M above it leave no digits
