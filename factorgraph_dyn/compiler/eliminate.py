@@ -417,20 +417,12 @@ class Elimination:
                 self.result.redundant += 1
             elif set(row) == {UNIT}:
                 if self.given is not None:
-                    self.result.guards.append(self._condition(row[UNIT], self.given))
+                    self.result.guards.append(condition(self.samples, [row[UNIT]], self.given))
             else:
                 raise CompileError(
                     "The equations tie together quantities that were to be given freely; give fewer "
                     "accelerations or leave out what the loops or couplings determine."
                 )
-
-    def _condition(self, misfit: int, given: int) -> Guard:
-        """Watch what is left of an equation in given values only, beside the terms it was made of."""
-        square = self.tape.mul(self.tape.mul(misfit, misfit), given)
-        terms = (self.samples.error(misfit) / UNIT_ROUNDOFF) ** 2 + self.samples.values(misfit) ** 2
-        usual = float(np.median((terms * self.samples.values(given))[self.special :]))
-        label = "square of the misfit of an equation in given values only, which they contradict,"
-        return Guard(abs(square), _CONSISTENT**2 * usual, label, small=True)
 
     # Backward
 
@@ -455,3 +447,20 @@ class Elimination:
     def _matters(self, parameter: int, ref: int) -> bool:
         """Whether a coefficient is one: of what nothing determines, such as forces within a loop, rounding is none."""
         return bool(ref) and not (parameter in self.result.undetermined and self.samples.is_rounding(ref))
+
+
+def condition(samples: SampledTape, misfits: Sequence[int], given: int) -> Guard:
+    """Watch what given values miss of equations that they alone have to meet, beside the terms that it is made of.
+
+    Args:
+        samples: Values at the sampled states.
+        misfits: References to what is missed.
+        given: One over the squared size of the given values.
+    """
+    tape, square, terms = samples.tape, ZERO, np.zeros(1)
+    for misfit in misfits:
+        square = tape.add(square, tape.mul(misfit, misfit))
+        terms = terms + (samples.error(misfit) / UNIT_ROUNDOFF) ** 2 + samples.values(misfit) ** 2
+    usual = float(np.median((terms * samples.values(given))[samples.special :]))
+    label = "square of the misfit of an equation in given values only, which they contradict,"
+    return Guard(abs(tape.mul(square, given)), _CONSISTENT**2 * usual, label, small=True)

@@ -43,8 +43,8 @@ from factorgraph_dyn.compiler import program as programs
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
-from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
-from factorgraph_dyn.compiler.guards import NOTHING, closure_guards, mode_guards
+from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown, condition
+from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, is_ball, mode_guards
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
 from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.route import CHEAP, Route
@@ -158,24 +158,44 @@ class Tracer:
     def guards(self, state: State) -> list[programs.Guard]:
         """What has to be watched whatever the ordering is: that loops are closed."""
         q, own = self.values["q"], measured(self.given)
-        closed = closure_guards(self.tape, state, q, own, self._square_given())
-        return closed + mode_guards(self.tape, self.given, q, sampled_states(self.given).q, own)
+        found = closure_guards(self.tape, state, q, own, self._square_given())
+        found += mode_guards(self.tape, self.given, q, sampled_states(self.given).q, own)
+        if self._moves_as_given:
+            missed = breaches(state, own, self.values["a"])
+            refs = [[int(ref) for ref in references(self.tape, misfit) if ref] for misfit in missed]
+            found += [condition(self.samples, misfits, self._per_square_given()) for misfits in refs if misfits]
+        return found
+
+    @property
+    def _moves_as_given(self) -> bool:
+        """Whether all accelerations are given, and loops can be looked at where their sides meet."""
+        return self.is_closed and bool(self.problem.known_a.all()) and all(map(is_ball, self.mechanism.loops))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether there are loops or couplings, and values at a state that may contradict them."""
+        return self.mechanism.is_closed_kind and self.problem.kept is None
 
     def elimination(
         self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
     ) -> Elimination:
         """The elimination of the unknowns in their order."""
         rows, noisy = self.rows_of(graph, columns), bool(self.mechanism.loops)
-        given = self._per_square_given() if self.problem.known_a.any() and self.mechanism.is_closed_kind else None
+        is_tied = self.problem.known_a.any() and self.mechanism.is_closed_kind and not self._moves_as_given
+        given = self._per_square_given() if is_tied else None
         sizes = self.magnitudes.of(graph)
         return Elimination(self.tape, self.samples, rows, unknowns, magnitudes=sizes, noisy=noisy, given=given)
 
     def _per_square_given(self) -> int:
-        """One over the squared size of everything that is given, in the mechanism's own units."""
+        """One over the squared size of everything that is given, in the mechanism's own units.
+
+        Accelerations that are given all are as large as what velocities ask for.
+        """
         own = natural(self.given)
-        v = self.values["v"] / own.v
+        a, v = self.values["a"] / own.v, self.values["v"] / own.v
         gravity = float(np.linalg.norm(np.asarray(self.given.gravity))) / own.length
-        size = self._square_given() + np.sum(v * v) ** 2 + (gravity**2 or NOTHING)
+        size = np.sum(a * a) if self.problem.known_a.all() else self._square_given() + np.sum(v * v) ** 2
+        size = size + (gravity**2 or NOTHING)
         return int(references(self.tape, np.array([1.0 / size]))[0])
 
     def _square_given(self) -> Symbol:

@@ -80,6 +80,23 @@ def velocity_graph(state: State) -> LinearGraph:
     return make_graph(equations, base)
 
 
+def link_accelerations(state: State, a: Array, *, classical: bool = False) -> dict[str, Array]:
+    """What joint accelerations make of the links of the tree, by back-substitution on its acceleration factors.
+
+    Args:
+        state: The mechanism at (q, v).
+        a: Joint accelerations, floats or symbols, shape (nv,).
+        classical: As for ``dynamics_graph``.
+    """
+    mechanism = state.mechanism
+    A: dict[str, Array] = {mechanism.base: base_acceleration(mechanism)}
+    for joint in state.joints.values():
+        factor = _acceleration(joint, state, classical)
+        carried, own = joint.Ad_child_parent @ A[joint.parent], joint.S @ a[mechanism.v_slices[joint.name]]
+        A[joint.child] = factor.rhs + carried + own
+    return A
+
+
 def _check_known(known: Known, nv: int) -> None:
     check_kind(known, Known, "What is known", "a Known(a, tau, a_mask, tau_mask), arrays of shape (nv,)")
     for name in ("a", "tau", "a_mask", "tau_mask"):

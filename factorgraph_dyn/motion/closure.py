@@ -285,11 +285,13 @@ def constraint_directions(S: Floats) -> Floats:
     """An orthonormal basis C (6, 6 - k) of the directions a joint with subspace S constrains."""
     left, values, _ = np.linalg.svd(S)
     rank = int((values > RANK_TOLERANCE).sum())
-    return left[:, rank:]
+    C = left[:, rank:]
+    whole = np.round(C)
+    return np.where(np.abs(C - whole) < ROUNDING, whole, C)
 
 
 @lru_cache(maxsize=4096)
-def _constant_directions(loop: Loop) -> Floats | None:
+def constant_directions(loop: Loop) -> Floats | None:
     """The directions that a loop constrains; None where they vary, as a universal joint's do."""
     return None if loop.constant_subspace is None else constraint_directions(loop.constant_subspace)
 
@@ -333,7 +335,7 @@ class _Motions:
         J = np.hstack([np.zeros((6, 0)), *child_columns, *(-Ad_child_frame @ column for column in frame_columns)])
         q_best = loop.type.coordinates(loop.axes, loop.pitch, T_frame_child)
         T_best = loop.type.pose(loop.axes, loop.pitch, q_best)
-        C = _constant_directions(loop)
+        C = constant_directions(loop)
         if C is None:
             C = constraint_directions(loop.type.subspace(loop.axes, loop.pitch, T_best))
         error = spatial.logarithm(spatial.inverse_pose(T_best) @ T_frame_child)

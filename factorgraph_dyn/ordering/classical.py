@@ -38,14 +38,13 @@ def aba(mechanism: Mechanism) -> Iterator[str]:
     articulated-body D = S^T I^A S as the coefficient of the joint acceleration.
     """
     yield from loop_freedoms(mechanism)
-    closed_by = _loops_by_last_joint(mechanism)
+    done_with = _forces_by_last_joint(mechanism)
     for joint in reversed(mechanism.topology.outward):
         yield f"tau[{joint.name}]"
         yield f"F[{joint.name}]"
         yield f"A[{joint.child}]"
         yield f"a[{joint.name}]"
-        yield from (f"F[{loop}]" for loop in closed_by[joint.name])
-    yield from coupling_forces(mechanism)
+        yield from done_with[joint.name]
 
 
 def crba(mechanism: Mechanism) -> Iterator[str]:
@@ -75,11 +74,13 @@ def coupling_forces(mechanism: Mechanism) -> Iterator[str]:
     yield from (f"lambda[{coupling.name}]" for coupling in mechanism.couplings)
 
 
-def _loops_by_last_joint(mechanism: Mechanism) -> dict[str, list[str]]:
-    """Names of the loops that are done, from the tips to the base, with each joint."""
+def _forces_by_last_joint(mechanism: Mechanism) -> dict[str, list[str]]:
+    """Loops' wrenches and couplings' forces that are done, from the tips to the base, with each joint."""
     rank = {joint.name: k for k, joint in enumerate(mechanism.topology.outward)}
     done: dict[str, list[str]] = {name: [] for name in rank}
     for loop in mechanism.loops:
         sides = [joint.name for side in loop_paths(mechanism, loop) for joint in side]
-        done[min(sides, key=rank.__getitem__)].append(loop.name)
+        done[min(sides, key=rank.__getitem__)].append(f"F[{loop.name}]")
+    for coupling in mechanism.couplings:
+        done[min(coupling.joint, coupling.source, key=rank.__getitem__)].append(f"lambda[{coupling.name}]")
     return done

@@ -80,7 +80,6 @@ class Stepper:
         self.unknowns = dict(zip(self.listed(self.classical), unknowns, strict=True))
         called = {x.name: name for name, x in self.unknowns.items()}
         self.factors = [[called[str(v)] for v, _ in factor.blocks if str(v) in called] for factor in graph.factors]
-        watched = tracer.guards(state)
         self.tape, self.samples = tracer.tape, tracer.samples
         self._equations = tracer.elimination(graph, columns, unknowns)
         self.tape.own = len(self.tape)
@@ -92,6 +91,7 @@ class Stepper:
             raise CompileError("The problem leaves unknowns undetermined; its steps cannot be shared.")
         self.solution = eliminated.solution
         outputs = [tracer.output(name, state, graph, columns, eliminated) for name in problem.outputs]
+        watched = tracer.guards(state)
         self.roots = {abs(int(ref)) for output in outputs for ref in output.flat} | {abs(g.ref) for g in watched}
         self.tape.merges.clear()
         for name in list(self.unknowns):

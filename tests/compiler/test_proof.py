@@ -355,3 +355,21 @@ def test_proofs_are_cheap(name, monkeypatch):
     assert states <= 36
     assert states * mechanism.nv <= max(1600, 8 * mechanism.nv) or mechanism.is_closed_kind
     assert len(responses) <= 6
+
+
+def test_torques_of_motions_that_move_no_mass_are_proved(no_cache):
+    """Files without masses have torques all the same, if no accelerations: those given are as good as caused ones."""
+    arm = fgd.robots.rrr()
+    first, second, third = arm.joint_names
+    heavy = {arm.base, arm.joints[0].child}
+    mechanism = replace(
+        arm,
+        links=[link if link.name in heavy else fgd.Link(link.name) for link in arm.links],
+        joints=[replace(joint, actuated=joint.name != third) for joint in arm.joints],
+        couplings=[fgd.Coupling("gear", third, second, ratio=-1.0)],
+    )
+    kernel = fgd.compile(mechanism, "inverse")
+    assert kernel.accuracy < ALLOWED
+    q, v = mechanism.random_state(0)
+    a = fgd.constraints(mechanism, q, v).complete_acceleration(np.array([1.0, -2.0, 0.0]), given=[first, second])
+    assert relative_error(kernel(q, v, a), fgd.inverse_dynamics(mechanism, q, v, a).tau) < ALLOWED

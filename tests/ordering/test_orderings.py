@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -103,11 +105,20 @@ def orthogonal_complement(columns):
     return left[:, int((values > 1e-10).sum()) :]
 
 
-def test_aba_fill_is_linear_in_n():
+def geared_pendulum(n):
+    """A pendulum in which every second joint is geared to the one before it."""
+    pendulum = fgd.robots.pendulum(n)
+    names = pendulum.joint_names
+    gears = [fgd.Coupling(f"gear{i}", names[i + 1], names[i], -0.5) for i in range(0, n, 2)]
+    return replace(pendulum, couplings=gears)
+
+
+@pytest.mark.parametrize("family", [fgd.robots.pendulum, geared_pendulum], ids=lambda family: family.__name__)
+def test_aba_fill_is_linear_in_n(family):
     sizes = (10, 20, 40, 80)
     fills = []
     for n in sizes:
-        mechanism = fgd.robots.pendulum(n)
+        mechanism = family(n)
         graph = forward_graph(mechanism)
         order = [graph.by_name[name] for name in choose_ordering(mechanism, graph, "aba")]
         fills.append(eliminate_structure(graph, order).fill)

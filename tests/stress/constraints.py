@@ -110,13 +110,18 @@ def _loop(loop, found, nv) -> Row:
     )
     bias = np.concatenate([alpha, beta])
     J = C.T @ np.concatenate([W, U])
-    W_terms = np.abs(two.W) + np.abs(one.W)
-    U_terms = np.abs(two.U) + np.abs(H_two) @ np.abs(two.W) + np.abs(one.U) + np.abs(H) @ np.abs(one.W)
+    W_terms = _spread(two.W) + _spread(one.W)
+    U_terms = _spread(two.U) + norm(arm_two) * _spread(two.W) + _spread(one.U) + norm(r) * _spread(one.W)
     J_terms = np.abs(C.T) @ np.concatenate([W_terms, U_terms])
     # Joints below both sides move neither against the other, exactly.
     common = np.logical_and(*(np.any(body.W, axis=0) | np.any(body.U, axis=0) for body in (one, two)))
     J[:, common], J_terms[:, common] = 0, 0
     return Row(loop.name, J, C.T @ bias, np.abs(C.T) @ bound, error, J_terms, C, point)
+
+
+def _spread(vectors) -> np.ndarray:
+    """The lengths of columns at each of their entries: rounding of a direction shows in the entries that are zero."""
+    return np.broadcast_to(np.sqrt((vectors**2).sum(axis=0)), vectors.shape)
 
 
 def _loop_speeds(loop, angular, linear, w, u) -> np.ndarray:

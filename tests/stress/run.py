@@ -213,6 +213,8 @@ class Runner:
             self.end += seconds / self.jobs  # shrinking is not what the time is for
             return
         self.summary.trials += 1
+        for words in dict.fromkeys(_told(verdict) for verdict in answer if verdict.kind in FAILURES):
+            print(f"--case {task[1]}: {words}", flush=True)
         for verdict in answer:
             self.summary.add(task[1], verdict)
             key = (*verdict.signature, verdict.question.problem)
@@ -238,6 +240,13 @@ class Runner:
         left = max(self.end - self.shown, 0.0)
         text = f"{self.summary.words}, {left:.0f} s left"
         print(f"\r{text:78}" if is_terminal else text, end="" if is_terminal else "\n", file=sys.stderr, flush=True)
+
+
+def _told(verdict: Verdict) -> str:
+    """A failure in a line."""
+    question = verdict.question
+    what = verdict.words.splitlines()[0][:200] if verdict.words else f"error {verdict.error:.1e} of {verdict.result}"
+    return f"{verdict.kind} {question.way} {question.problem}, ordering {question.ordering}: {what}"
 
 
 def _foreign(plan: Plan, words: str) -> Verdict:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import factorgraph_dyn as fgd
 from tests.helpers import lossy, mixed_tree, relative_error
 from tests.mechanisms import random_planar, random_spatial, single_loop
 from tests.oracles.closed import pinocchio_accelerations
@@ -134,3 +135,15 @@ def test_redundant_loops_are_seen():
     assert answered["a"].unique
     assert not all(answered[f"F[{loop.name}]"].unique for loop in mechanism.loops)
     assert answered.contradiction < 1e-15
+
+
+@pytest.mark.parametrize("tilt", [1e-17, 1e-15])
+def test_rounding_of_an_axis_locks_no_loop(tilt):
+    flat = fgd.robots.four_bar()
+    flat = replace(flat, loops=[replace(loop, kind="spherical") for loop in flat.loops])
+    first, *others = flat.joints
+    tilted = replace(flat, joints=[replace(first, axis=np.add(first.axis, (tilt, 0.0, 0.0))), *others])
+    q, v, tau, _ = state(flat, 0)
+    found, expected = (forward(mechanism, q, v, tau)[1]["a"] for mechanism in (tilted, flat))
+    assert found.unique
+    assert relative_error(found.value.astype(float), expected.value.astype(float)) < EXACT

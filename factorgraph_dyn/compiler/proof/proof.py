@@ -121,9 +121,15 @@ class Trial:
         if "tau" in self.problem.arguments:
             return {"a": a, "tau": tau}
         tau = np.where(self.known["tau"], 0.0, tau)  # passive joints have no torque
-        if (self.known["a"] & self.known["tau"]).any():
+        if (self.known["a"] & self.known["tau"]).any() and not self._can_cause_all:
             a = self._answer(a, tau)
         return {"a": a, "tau": np.zeros(a.shape)}
+
+    @property
+    def _can_cause_all(self) -> bool:
+        """Whether accelerations are given that closure allows, and there is a torque for every motion it allows."""
+        motions = self.system.free.shape[1]
+        return bool(self.known["a"].all() and motions <= (~self.known["tau"]).sum())
 
     def _answer(self, a: Floats, tau: Floats) -> Floats:
         """The accelerations that torques cause; where they do not determine them, the state is no trial."""

@@ -134,7 +134,11 @@ def read_scene(document: Document, folder: Path | None) -> Scene:
 
 
 def find_included(element: Element, name: str, places: Sequence[Path], folder: Path | None) -> Path:
-    """The path of an included file: in the first of the places that has it, and inside the folder."""
+    """The path of an included file: in the first of the places that has it, and inside the folder.
+
+    As in MuJoCo folders are told apart by slashes of either kind, on every machine.
+    """
+    name = name.replace("\\", "/")
     if folder is None:
         element.fail(f"the text includes the file {name!r}; only files that are loaded can include others.")
     try:

@@ -237,6 +237,7 @@ NESTED = {
     "beside both": {"b.xml": "main", "sub/b.xml": "near"},
     "two deep": {"sub/b.xml": INCLUDE("deep/c.xml"), "sub/deep/c.xml": "never", "deep/c.xml": "main"},
     "two deep, beside": {"sub/b.xml": INCLUDE("c.xml"), "sub/c.xml": "near"},
+    "with a backslash": {"sub/b.xml": INCLUDE("deep\\c.xml"), "deep/c.xml": "main"},
 }
 
 
