@@ -12,7 +12,6 @@ to along a chain. Around a loop, and through a coupling, joints feel each other'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -21,43 +20,20 @@ from factorgraph_dyn.model.lengths import mass_within, reaches
 from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link, Loop
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.units import Scale, natural
 from factorgraph_dyn.spatial import Floats
 
 _PASSED_ON = 1e-3  # of the largest inertia around a loop, which a light link between heavy ones has to carry on
 _LEAST_LENGTH = 1e-6  # of the mechanism's length, for joints at which nothing lies apart
 
 
-@dataclass(frozen=True)
-class Carried:
-    """The bodies that a joint carries: their mass, kg, and the radius at which they lie, m."""
-
-    mass: float
-    radius: float
-
-    @property
-    def inertia(self) -> float:
-        """The inertia of the bodies about the joint, kg m^2."""
-        return self.mass * self.radius**2
-
-    @property
-    def motion(self) -> Floats:
-        """Sizes of an acceleration [angular; linear], shape (6,)."""
-        return np.array([1.0, 1.0, 1.0, *[self.radius] * 3])
-
-    @property
-    def wrench(self) -> Floats:
-        """Sizes of a wrench [moment; force], shape (6,)."""
-        return self.inertia / self.motion
-
-    def freedoms(self, part: Joint | Loop) -> Floats:
-        """Sizes of the accelerations of a joint or loop, shape (nv,)."""
-        return part.freedom_units(self.radius)
+class Carried(Scale):
+    """The bodies that a joint carries: their mass and the length at which they lie give the sizes of its terms."""
 
     def torque(self, part: Joint | Loop) -> Floats:
         """Sizes of the torques and forces of a joint or loop, armature included, shape (nv,)."""
         armature = part.armature if isinstance(part, Joint) else 0.0
-        return np.maximum(self.inertia / self.freedoms(part), armature * self.freedoms(part))
+        return np.maximum(self.work / self.freedoms(part), armature * self.freedoms(part))
 
 
 @lru_cache(maxsize=256)
@@ -81,7 +57,7 @@ def carried(mechanism: Mechanism, *, stretched: bool = False) -> dict[str, Carri
         # What has no length or no mass takes the mechanism's.
         radius = max(radius or units.extent, _LEAST_LENGTH * units.extent)
         inertia = float(np.abs(mechanism.link_by_name[joint.child].spatial_inertia[:3, :3]).max())
-        found[joint.name] = Carried(max(mass, inertia / radius**2) or units.weight, radius)
+        found[joint.name] = Carried(length=radius, mass=max(mass, inertia / radius**2) or units.weight)
         moments[joint.parent] += (mass, first + shift * mass, second + 2 * shift * first + shift**2 * mass)
     for group in loop_groups(mechanism):
         _share(mechanism, group, found)
@@ -106,10 +82,10 @@ def _share(mechanism: Mechanism, group: Group, found: dict[str, Carried]) -> Non
         for way in loop_paths(mechanism, loop):
             joints.update(way)
     armature = max(_armature(joint, found[joint.name]) for joint in joints)
-    least = max(armature, _PASSED_ON * max(found[joint.name].inertia for joint in joints))
+    least = max(armature, _PASSED_ON * max(found[joint.name].work for joint in joints))
     for joint in joints:
         here = found[joint.name]
-        found[joint.name] = Carried(max(here.mass, least / here.radius**2), here.radius)
+        found[joint.name] = Carried(length=here.length, mass=max(here.mass, least / here.length**2))
 
 
 def _armature(joint: Joint, here: Carried) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,14 +24,14 @@ from factorgraph_dyn.spatial import Floats, real_array
 # Files give lengths and quaternions with six digits; loops that are constrained more than once close no better.
 CLOSED = 1e-6  # largest error of a state that counts as closed: rad, and lengths in units of the mechanism's size
 QUATERNION_TOLERANCE = 1e-6  # how far a quaternion's length may be from one
-PARTS: tuple[tuple[str, type, str], ...] = (
-    ("links", Link, "fgd.Link(name, ...)"),
-    ("joints", Joint, "fgd.Joint(name, kind, parent, child, ...)"),
-    ("loops", Loop, "fgd.Loop(name, kind, predecessor, successor, ...)"),
-    ("couplings", Coupling, "fgd.Coupling(name, joint, source, ...)"),
-    ("frames", Frame, "fgd.Frame(name, link, ...)"),
-    ("notes", str, "texts"),
-)
+# What a mechanism is made of: the type of each part, and its fields that name parts.
+PARTS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
+    "links": (Link, ("name",)),
+    "joints": (Joint, ("name", "parent", "child")),
+    "loops": (Loop, ("name", "predecessor", "successor")),
+    "couplings": (Coupling, ("name", "joint", "source")),
+    "frames": (Frame, ("name", "link")),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +51,11 @@ class Description:
 
     def __post_init__(self) -> None:
         check_own_name(self.name, "mechanism")
-        for field, kind, allowed in PARTS:
+        allowed: dict[str, tuple[type[Any], str]] = {"notes": (str, "texts")}
+        allowed |= {field: (kind, f"fgd.{kind.__name__}(name, ...)") for field, (kind, _) in PARTS.items()}
+        for field, (kind, made) in allowed.items():
             what = f"{field} of mechanism {self.name!r}"
-            object.__setattr__(self, field, check_parts(getattr(self, field), kind, what, allowed, ModelError))
+            object.__setattr__(self, field, check_parts(getattr(self, field), kind, what, made, ModelError))
         gravity = check_finite(self.gravity, (3,), f"The gravity of mechanism {self.name!r}", ModelError).copy()
         gravity.setflags(write=False)
         object.__setattr__(self, "gravity", gravity)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import as_names, check_entries, check_finite, check_mapping
 from factorgraph_dyn.errors import InputError, ModelError, check_name
 from factorgraph_dyn.model.assembly import Connection, assemble, tidy
+from factorgraph_dyn.model.description import PARTS
 from factorgraph_dyn.model.moving import Moving
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
 from factorgraph_dyn.spatial import Floats, skew
@@ -33,12 +34,9 @@ class Editable(Moving):
         these names are taken. The joint is not actuated.
         """
         world = _free_name(WORLD, self.link_names)
-        taken = [
-            *(x.name for x in self.joints),
-            *(x.name for x in self.loops),
-            *(x.name for x in self.couplings),
-        ]
-        joint = Joint(_free_name(FLOATING_BASE, taken), "floating", world, self.base, actuated=False)
+        tied: list[Joint | Loop | Coupling] = [*self.joints, *self.loops, *self.couplings]
+        name = _free_name(FLOATING_BASE, (part.name for part in tied))
+        joint = Joint(name, "floating", world, self.base, actuated=False)
         return replace(self, links=(Link(world), *self.links), joints=(joint, *self.joints))
 
     def merge_fixed(self) -> Self:
@@ -222,35 +220,18 @@ class Editable(Moving):
             names: {old: new} for links, joints, loops, couplings and frames alike.
             name: A new name of the mechanism itself.
         """
-        groups: tuple[Iterable[Link | Joint | Loop | Coupling | Frame], ...] = (
-            self.links,
-            self.joints,
-            self.loops,
-            self.couplings,
-            self.frames,
-        )
         check_mapping(names, "names", "a mapping {old name: new name}")
-        known = {part.name for group in groups for part in group}
+        known = {part.name for group in PARTS for part in getattr(self, group)}
         for old in names:
             check_name(old, sorted(known), "name", f"mechanism {self.name!r}", InputError)
 
-        def new(old: str) -> str:
-            return names.get(old, old)
+        def renamed(part: Any, fields: Iterable[str]) -> Any:
+            return replace(part, **{field: names.get(old := getattr(part, field), old) for field in fields})
 
-        return replace(
-            self,
-            name=self.name if name is None else name,
-            links=tuple(replace(x, name=new(x.name)) for x in self.links),
-            joints=tuple(replace(x, name=new(x.name), parent=new(x.parent), child=new(x.child)) for x in self.joints),
-            loops=tuple(
-                replace(x, name=new(x.name), predecessor=new(x.predecessor), successor=new(x.successor))
-                for x in self.loops
-            ),
-            couplings=tuple(
-                replace(x, name=new(x.name), joint=new(x.joint), source=new(x.source)) for x in self.couplings
-            ),
-            frames=tuple(replace(x, name=new(x.name), link=new(x.link)) for x in self.frames),
-        )
+        parts: dict[str, Any] = {
+            group: tuple(renamed(part, fields) for part in getattr(self, group)) for group, (_, fields) in PARTS.items()
+        }
+        return replace(self, name=self.name if name is None else name, **parts)
 
     def _rebased(self, link: str, gravity: Floats) -> Self:
         connections = [Connection(joint) for joint in self.joints] + [
@@ -312,13 +293,8 @@ class Editable(Moving):
 
     def _path(self, link: str, start: str) -> list[str] | None:
         """The links from a link inward to another, both included, or None where that is not on the way."""
-        path = [link]
-        while link != start:
-            if link == self.base:
-                return None
-            link = self.topology.joint_into[link].parent
-            path.append(link)
-        return path
+        path = [link, *(joint.parent for joint in self.topology.path_to_base(link))]
+        return path[: path.index(start) + 1] if start in path else None
 
     def _touches(self, link: str) -> bool:
         """Whether a loop or frame is on a link."""

@@ -27,20 +27,44 @@ from factorgraph_dyn.spatial import Floats
 _EFFECTS = ("armature", "damping", "friction", "stiffness")
 
 
-@dataclass(frozen=True, eq=False)
-class Natural:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scale:
+    """A length and a mass, m and kg, and the units of motions and forces that follow, for angles in rad."""
+
+    length: float
+    mass: float
+
+    @property
+    def work(self) -> float:
+        """The unit of a torque or force times the unit of its freedom."""
+        return self.mass * self.length**2
+
+    @cached_property
+    def motion(self) -> Floats:
+        """Units of a twist or acceleration [angular; linear], shape (6,)."""
+        return np.array([1.0, 1.0, 1.0, *[self.length] * 3])
+
+    @cached_property
+    def wrench(self) -> Floats:
+        """Units of a wrench [moment; force], shape (6,)."""
+        return self.work / self.motion
+
+    def freedoms(self, part: Joint | Loop) -> Floats:
+        """Units of the freedoms of a joint or loop, shape (nv,)."""
+        return part.freedom_units(self.length)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Natural(Scale):
     """A mechanism in its own units.
 
     Attributes:
         given: The mechanism as it was given.
-        length, mass: The units, m and kg of the given description; powers of two.
         extent, weight: The length and mass before they were rounded to powers of two, for what must not depend
             on the units of the description.
     """
 
     given: Mechanism
-    length: float
-    mass: float
     extent: float
     weight: float
 
@@ -59,29 +83,10 @@ class Natural:
         """Units of velocities and accelerations, shape (nv,)."""
         return _stacked(joint.freedom_units(self.length) for joint in self.given.joints)
 
-    @property
-    def work(self) -> float:
-        """The unit of a torque or force times the unit of its freedom."""
-        return self.mass * self.length**2
-
     @cached_property
     def tau(self) -> Floats:
         """Units of torques and forces, shape (nv,)."""
         return self.work / self.v
-
-    @cached_property
-    def motion(self) -> Floats:
-        """Units of a twist or acceleration [angular; linear], shape (6,)."""
-        return np.array([1.0, 1.0, 1.0, *[self.length] * 3])
-
-    @cached_property
-    def wrench(self) -> Floats:
-        """Units of a wrench [moment; force], shape (6,)."""
-        return self.work / self.motion
-
-    def freedoms(self, part: Joint | Loop) -> Floats:
-        """Units of the freedoms of a joint or loop, shape (nv,)."""
-        return part.freedom_units(self.length)
 
 
 @lru_cache(maxsize=256)
@@ -89,13 +94,15 @@ def natural(mechanism: Mechanism) -> Natural:
     """The mechanism's own units for its dynamics."""
     extent = lengths.extent(mechanism) or 1.0
     weight = max(_masses(mechanism, extent), default=0.0) or 1.0
-    return Natural(mechanism, _power_of_two(extent), _power_of_two(weight), extent, weight)
+    return Natural(
+        given=mechanism, length=_power_of_two(extent), mass=_power_of_two(weight), extent=extent, weight=weight
+    )
 
 
 @lru_cache(maxsize=256)
 def measured(mechanism: Mechanism) -> Natural:
     """The mechanism in units of its size; masses stay as they are."""
-    return Natural(mechanism, mechanism.size, 1.0, extent=mechanism.size, weight=1.0)
+    return Natural(given=mechanism, length=mechanism.size, mass=1.0, extent=mechanism.size, weight=1.0)
 
 
 @lru_cache(maxsize=256)

@@ -63,7 +63,10 @@ def mechanism(request):
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_closing_does_not_depend_on_the_unit_of_length(mechanism, length):
-    given, other = Natural(mechanism, length, 1.0, length, 1.0), described_in(mechanism, length, 1.0)
+    given, other = (
+        Natural(given=mechanism, length=length, mass=1.0, extent=length, weight=1.0),
+        described_in(mechanism, length, 1.0),
+    )
     one = measured(mechanism)
     q, v = mechanism.random_state(1)
     for seed in range(3):

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn.errors import ModelError
-from factorgraph_dyn.model.description import CLOSED
-from factorgraph_dyn.model.files.write_native import FORMAT, PARTS, VERSION
+from factorgraph_dyn.model.description import CLOSED, PARTS
+from factorgraph_dyn.model.files.write_native import FORMAT, VERSION
 from factorgraph_dyn.model.mechanism import Mechanism
 
-TEXTS = ("name", "kind", "parent", "child", "predecessor", "successor", "joint", "source", "link")
+TEXTS = {"kind", *(field for _, names in PARTS.values() for field in names)}
 
 
 def read_native(text: str, file: str) -> Mechanism:
@@ -45,7 +45,7 @@ def _from_dict(content: Any) -> Mechanism:
     if content.get("version") != VERSION or isinstance(content.get("version"), bool):
         raise ModelError(f"The file has version {content.get('version')!r}; this package reads version {VERSION}.")
     _check_keys(content, {"format", "version", "name", "gravity", "closure_tolerance", "notes", *PARTS}, "the file")
-    parts: dict[str, Any] = {key: tuple(_parts(content.get(key, []), key, PARTS[key])) for key in PARTS}
+    parts: dict[str, Any] = {key: tuple(_parts(content.get(key, []), key, kind)) for key, (kind, _) in PARTS.items()}
     notes = content.get("notes", [])
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         raise ModelError("'notes' must be a list of strings.", part='"notes"')

@@ -18,18 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from factorgraph_dyn.model.description import CLOSED, Description
-from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model.description import CLOSED, PARTS, Description
 
 FORMAT = "factorgraph_dyn mechanism"
 VERSION = 1
-PARTS: dict[str, type[Any]] = {
-    "links": Link,
-    "joints": Joint,
-    "loops": Loop,
-    "couplings": Coupling,
-    "frames": Frame,
-}
 
 
 def to_dict(mechanism: Description) -> dict[str, Any]:
