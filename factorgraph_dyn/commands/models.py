@@ -15,6 +15,7 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.files.formats import format_of
 from factorgraph_dyn.model.files.write_urdf import to_urdf
+from factorgraph_dyn.model.parts import EFFECTS
 from factorgraph_dyn.show.tables import print_rows
 
 TOLERANCE = 1e-8  # relative; rounding of an ill-conditioned mass matrix is allowed on top
@@ -110,9 +111,7 @@ def link_rows(mechanism: Mechanism) -> list[dict[str, Any]]:
                 "axis": None if axis is None else axis.tolist(),
                 "limits": None if joint.limits is None else list(joint.limits),
                 "effects": " ".join(
-                    f"{key} {np.max(getattr(joint, key)):.4g}"
-                    for key in ("armature", "damping", "friction", "stiffness")
-                    if np.any(getattr(joint, key))
+                    f"{key} {np.max(getattr(joint, key)):.4g}" for key in EFFECTS if np.any(getattr(joint, key))
                 ),
                 "motor": "yes" if joint.actuated and joint.nv else "",
             }

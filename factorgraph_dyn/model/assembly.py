@@ -21,7 +21,7 @@ import numpy as np
 
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.description import Description
-from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model.parts import EFFECTS, Coupling, Frame, Joint, Link, Loop
 from factorgraph_dyn.spatial import Floats, inverse_pose
 
 Made = TypeVar("Made", bound=Description)
@@ -168,7 +168,7 @@ def _tree_joint(connection: Connection, turned: bool, T_link_body: dict[str, Flo
 def turned_round(joint: Joint) -> Joint:
     """The joint whose motion is the inverse of another's, at the same q for joints of one freedom."""
     order = joint.type.turned_freedoms
-    effects = {name: getattr(joint, name)[order] for name in ("armature", "damping", "friction", "stiffness", "rest")}
+    effects = {name: getattr(joint, name)[order] for name in (*EFFECTS, "rest")}
     return replace(joint, axis=joint.type.turned_axis(joint.axis), **effects)
 
 
@@ -187,7 +187,7 @@ def _loop(connection: Connection, T_link_body: dict[str, Floats]) -> Loop:
 
 
 def _lost_effects(joint: Joint) -> str:
-    names = [n for n in ("armature", "damping", "friction", "stiffness") if np.any(getattr(joint, n))]
+    names = [n for n in EFFECTS if np.any(getattr(joint, n))]
     return f"; its {', '.join(names)} is not used" if names else ""
 
 

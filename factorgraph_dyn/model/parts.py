@@ -20,6 +20,7 @@ from factorgraph_dyn.errors import ModelError, check_name
 from factorgraph_dyn.model.joint_kinds import KINDS, JointKind, axes_of
 from factorgraph_dyn.spatial import Array, Floats
 
+EFFECTS = ("armature", "damping", "friction", "stiffness")  # of a joint, one number for every freedom
 ROTATION_TOLERANCE = 1e-6  # how far a placement's rotation may be from orthogonal
 ROTATION_ROUNDING = 1e-15  # and how far it is left from it: equations that use R^T for R^-1 have to agree
 Numbers = Any  # anything NumPy makes an array of; a read-only float64 array once the part exists
@@ -165,10 +166,9 @@ class Joint(OfKind):
         check_name(self.kind, KINDS, "joint kind", f"the kinds {where} may have", ModelError)
         _check_ends(self.parent, self.child, where, "link")
         effects = {
-            name: _per_freedom(getattr(self, name), self.nv, f"The {name} of {where}")
-            for name in ("armature", "damping", "friction", "stiffness", "rest")
+            name: _per_freedom(getattr(self, name), self.nv, f"The {name} of {where}") for name in (*EFFECTS, "rest")
         }
-        for name in ("armature", "damping", "friction", "stiffness"):
+        for name in EFFECTS:
             if (effects[name] < 0).any():
                 raise ModelError(f"The {name} of {where} is negative: {effects[name].min():g}.")
         if effects["stiffness"].any() and self.nq != self.nv:

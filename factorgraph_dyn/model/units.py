@@ -21,10 +21,8 @@ import numpy as np
 
 from factorgraph_dyn.model import lengths
 from factorgraph_dyn.model.mechanism import Mechanism
-from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model.parts import EFFECTS, Coupling, Frame, Joint, Link, Loop
 from factorgraph_dyn.spatial import Floats
-
-_EFFECTS = ("armature", "damping", "friction", "stiffness")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -167,7 +165,7 @@ def _link(link: Link, length: float, mass: float) -> Link:
 def _joint(joint: Joint, length: float, mass: float) -> Joint:
     unit = joint.freedom_units(length)
     work = mass * length**2  # of a torque or force times a freedom's unit
-    effects = {name: getattr(joint, name) * unit**2 / work for name in _EFFECTS}
+    effects = {name: getattr(joint, name) * unit**2 / work for name in EFFECTS}
     effects["friction"] = joint.friction * unit / work
     limits = None if joint.limits is None else tuple(bound / float(unit[0]) for bound in joint.limits)
     return replace(

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_choice, check_count, check_number, shown
+from factorgraph_dyn.checks import check_choice, check_count, check_positive, shown
 from factorgraph_dyn.equations import evaluate_state, given
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
@@ -240,8 +240,7 @@ def _normal(mechanism: Mechanism, q: Floats) -> Floats:
 
 def _check_steps(duration: float, step: float, method: str, record_every: int) -> int:
     for what, value in (("duration", duration), ("step", step)):
-        if check_number(value, f"The {what} in s") <= 0:
-            raise InputError(f"The {what} is {value} s; it must be positive.")
+        check_positive(value, f"The {what} in s", InputError)
     check_choice(method, METHODS, "The method")
     check_count(record_every, "record_every")
     if duration / step > MOST_STEPS:
