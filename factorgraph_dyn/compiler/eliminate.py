@@ -413,7 +413,7 @@ class Elimination:
             CompileError: Parameters are not free.
         """
         for row in self.rows.values():
-            if not row:
+            if not row or (self.noisy and all(map(self.samples.is_rounding, row.values()))):
                 self.result.redundant += 1
             elif set(row) == {UNIT}:
                 if self.given is not None:
