@@ -9,7 +9,7 @@ q, v, tau = np.array([0.3, -0.5, 0.8]), np.array([1.0, 0.5, -0.2]), np.array([1.
 
 # The steps that forward_dynamics takes, one by one.
 state = fgd.evaluate_state(arm, q, v)
-known = fgd.Known(a=np.full(3, np.nan), tau=tau, a_mask=np.zeros(3, dtype=bool), tau_mask=np.ones(3, dtype=bool))
+known = fgd.Known.forward(tau)
 graph = fgd.dynamics_graph(state, known)
 for factor in graph.factors:
     print(f"{factor!s:22} on", ", ".join(str(variable) for variable, _ in factor.blocks))

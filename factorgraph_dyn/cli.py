@@ -12,7 +12,7 @@ from rich.console import Console
 from factorgraph_dyn import __version__
 from factorgraph_dyn.errors import FactorGraphDynError
 
-COMMAND_GROUPS = ("dynamics", "models", "loops", "rhs", "show", "search", "compiler")
+COMMAND_GROUPS = ("dynamics", "models", "loops", "iwim", "show", "search", "compiler")
 
 app = typer.Typer(
     name="fgdyn",

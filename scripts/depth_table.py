@@ -7,8 +7,7 @@ import sys
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.equations import LinearGraph
-from factorgraph_dyn.equations.problem import make_problem
-from factorgraph_dyn.equations.problem_graph import problem_graph
+from factorgraph_dyn.equations.problem import make_problem, problem_graph
 from factorgraph_dyn.ordering import Structure, choose_ordering, eliminate_structure
 from factorgraph_dyn.show.tables import print_rows
 

@@ -7,19 +7,19 @@ file that takes for ever or ends the process is a row like any other.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import multiprocessing
 import resource
 import signal
 import time
 import traceback
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from factorgraph_dyn.compare.engine_agreement import compare_with_engine
 from factorgraph_dyn.compare.kernel_agreement import KernelAgreement, compare_kernel, references
-from factorgraph_dyn.compare.peers.engines import Engine, HandedEngine, compare_with_engine, engine_of
-from factorgraph_dyn.compiler.kernel.compile import describe
+from factorgraph_dyn.compare.peers.engines import Engine, engine_of, handed_engine
 from factorgraph_dyn.errors import CompileError, FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.files.load import load
@@ -91,8 +91,7 @@ def _load(path: Path, folder: Path, options: argparse.Namespace, row: dict[str, 
 
 def _digest(mechanism: Mechanism) -> str:
     """The same for mechanisms that differ in nothing but their name."""
-    parts = (mechanism.links, mechanism.joints, mechanism.loops, mechanism.couplings, mechanism.gravity)
-    return hashlib.sha256(describe(parts)).hexdigest()
+    return replace(mechanism, name="any", frames=()).fingerprint
 
 
 def _compare(
@@ -151,7 +150,7 @@ def _engine(mechanism: Mechanism, path: Path, row: dict[str, Any]) -> Engine:
             return engine_of(mechanism, path)
         except InputError as error:
             row["reason"] = f"handed over: {_words(error, path.parent)}"
-    return HandedEngine.build(mechanism)
+    return handed_engine(mechanism)
 
 
 def _words(error: Exception, folder: Path) -> str:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from factorgraph_dyn.equations.problem import PROBLEM_NAMES, SOLVED_NAMES
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, robots
 from factorgraph_dyn.show.tables import Format
 
-Problem = Literal["forward", "inverse", "hybrid"]
+if TYPE_CHECKING:
+    Problem = str
+    KernelProblem = str
+else:  # choices are read while the program runs
+    Problem, KernelProblem = Literal[SOLVED_NAMES], Literal[PROBLEM_NAMES]
 
 RobotArgument = Annotated[
     str,

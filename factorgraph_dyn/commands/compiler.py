@@ -12,7 +12,7 @@ from factorgraph_dyn.commands.common import FormatOption, KnownOption, RobotArgu
 from factorgraph_dyn.compare.benchmark import benchmark_kernels, machine_name
 from factorgraph_dyn.compiler import PROBLEM_NAMES, compile
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.show.tables import print_rows
+from factorgraph_dyn.show.tables import Format, print_rows
 
 OrderingOption = Annotated[
     str | None, typer.Option("--ordering", help="Name of an ordering; the classical one by default.")
@@ -68,12 +68,34 @@ def bench(
 ) -> None:
     """Time kernels beside Pinocchio and MuJoCo, where installed; 'papers' prints the papers' tables beside ours."""
     if robot == "papers":
-        from factorgraph_dyn.commands.rhs import papers
-
-        papers(plot=plot, format=format)
+        _bench_papers(plot, format)
         return
     if plot is not None:
         raise InputError("--plot draws the papers' chains: fgdyn bench papers --plot FILE.")
     mechanism = find_robot(robot)
     orderings = None if ordering is None else {"forward": ordering, "inverse": ordering}
     print_rows(benchmark_kernels(mechanism, orderings), format, f"{mechanism.name}, one core of {machine_name()}")
+
+
+def _bench_papers(plot: Path | None, format: Format) -> None:
+    """Measure the tables of the papers and print them beside the published figures."""
+    from factorgraph_dyn.compare import papers
+    from factorgraph_dyn.show.canvas import check_drawable
+    from factorgraph_dyn.show.chains_plot import plot_chains
+
+    if plot is not None:
+        check_drawable(plot)  # before minutes of measuring
+    chains = "M^-1 B over chain length"
+    tables = {
+        "M^-1 B (Kroeg, Gattringer & Mueller)": papers.input_matrix_tables(),
+        chains: papers.chain_sweep(rounds=papers.ROUNDS // 3),
+        "Orderings of the PUMA 560 in GTSAM (Xie & Dellaert)": papers.ordering_tables(),
+        "Matrix-free products of spatial operators": papers.operator_growth(rounds=papers.ROUNDS // 3),
+    }
+    if format == "table":
+        for title, rows in tables.items():
+            print_rows(rows, format, title)
+    else:
+        print_rows([{"table": title} | row for title, rows in tables.items() for row in rows], format)
+    if plot is not None:
+        plot_chains(tables[chains], plot)

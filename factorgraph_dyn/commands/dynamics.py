@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,14 +19,18 @@ from factorgraph_dyn.commands.common import (
     split_names,
 )
 from factorgraph_dyn.compare.orderings import compare_orderings
+from factorgraph_dyn.equations.problem import PROBLEMS
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.model import Mechanism, robots
+from factorgraph_dyn.model import robots
 from factorgraph_dyn.ordering import ORDERING_NAMES
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.solve import Solution, forward_dynamics, hybrid_dynamics, inverse_dynamics
 
-# What a state file must hold for each problem, besides q and v.
-GIVEN = {"forward": ("tau",), "inverse": ("a",), "hybrid": ("a", "tau")}
+SOLVERS: dict[str, Callable[..., Solution]] = {
+    "forward": forward_dynamics,
+    "inverse": inverse_dynamics,
+    "hybrid": hybrid_dynamics,
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -96,7 +101,8 @@ def solve(
     For rrr: {"q": \\[0, 0, 0], "v": \\[0, 0, 0], "tau": \\[1, 2, 3]}
     """
     mechanism = find_robot(robot)
-    solution = _solve(mechanism, problem, _read_state(state, problem), ordering)
+    options = {} if ordering is None else {"ordering": ordering}
+    solution = SOLVERS[problem](mechanism, **_read_state(state, problem), **options)
     rows = [
         {
             "joint": name,
@@ -122,7 +128,7 @@ def _read_state(path: Path, problem: str) -> dict[str, Any]:
         raise InputError(f"The state file {str(path)!r} cannot be read: {error.strerror}.") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"The state file {str(path)!r} is not JSON: {error}.") from None
-    needed = ("q", "v", *GIVEN[problem])
+    needed = PROBLEMS[problem].arguments
     if not isinstance(content, dict):
         raise InputError(f"The state file {str(path)!r} must hold an object with {', '.join(needed)}.")
     allowed = (*needed, "external_wrenches")
@@ -140,14 +146,3 @@ def _null_to_nan(value: Any) -> Any:
     if isinstance(value, list):
         return [float("nan") if entry is None else entry for entry in value]
     return value
-
-
-def _solve(mechanism: Mechanism, problem: str, given: dict[str, Any], ordering: str | None) -> Solution:
-    options: dict[str, Any] = {"external_wrenches": given.get("external_wrenches")}
-    if ordering is not None:
-        options["ordering"] = ordering
-    if problem == "forward":
-        return forward_dynamics(mechanism, given["q"], given["v"], given["tau"], **options)
-    if problem == "inverse":
-        return inverse_dynamics(mechanism, given["q"], given["v"], given["a"], **options)
-    return hybrid_dynamics(mechanism, given["q"], given["v"], a=given["a"], tau=given["tau"], **options)

@@ -10,7 +10,8 @@ import numpy as np
 import typer
 
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot
-from factorgraph_dyn.compare.peers.engines import Agreement, HandedEngine, compare_with_engine, engine_of
+from factorgraph_dyn.compare.engine_agreement import Agreement, compare_with_engine
+from factorgraph_dyn.compare.peers.engines import engine_of, handed_engine
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.files.formats import format_of
@@ -140,5 +141,5 @@ def _agreement(mechanism: Mechanism, path: Path, states: int, seed: int) -> Agre
     """The agreement with the engine that reads the file, or that is handed the tree."""
     kind = format_of(path) if path.is_file() else "built in"
     reads = kind == "MJCF" or (kind == "URDF" and not mechanism.loops)
-    engine = engine_of(mechanism, path) if reads else HandedEngine.build(mechanism)
+    engine = engine_of(mechanism, path) if reads else handed_engine(mechanism)
     return compare_with_engine(mechanism, engine, states=states, seed=seed)

@@ -7,12 +7,18 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from factorgraph_dyn.commands.common import FormatOption, KnownOption, RobotArgument, find_robot, split_names
+from factorgraph_dyn.commands.common import (
+    FormatOption,
+    KernelProblem,
+    KnownOption,
+    RobotArgument,
+    find_robot,
+    split_names,
+)
 from factorgraph_dyn.search import SearchResult, search_orderings
 from factorgraph_dyn.show.tables import print_rows
 
 Objective = Literal["operations", "time", "depth", "blocks"]
-SearchProblem = Literal["forward", "inverse", "hybrid", "iwim", "inverse_mass_matrix", "mass_matrix"]
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def search(
     robot: RobotArgument,
-    problem: Annotated[SearchProblem, typer.Option("--problem", help="What the kernel computes.")] = "forward",
+    problem: Annotated[KernelProblem, typer.Option("--problem", help="What the kernel computes.")] = "forward",
     budget: Annotated[float, typer.Option(help="Seconds to search.")] = 60.0,
     objective: Annotated[Objective, typer.Option(help="What shall be small.")] = "operations",
     known: KnownOption = "",

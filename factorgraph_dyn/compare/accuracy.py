@@ -29,6 +29,13 @@ CLOSED_STATES = 128  # states of closed mechanisms are solved for one by one
 FLOOR = 2.2e-16  # nobody has to be better than rounding
 
 
+def draw_states(mechanism: Mechanism, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Random states, closed where there are loops, shapes (count, nq) and (count, nv)."""
+    drawn = [mechanism.random_state(rng) for _ in range(count)]
+    q, v = (np.array(values) for values in zip(*drawn, strict=True))
+    return q, v
+
+
 def _accelerations(
     mechanism: Mechanism, problem: Problem, values: dict[str, Floats], rng: np.random.Generator
 ) -> Floats:
@@ -47,12 +54,8 @@ class AccuracyCheck:
     def __init__(self, mechanism: Mechanism, problem: Problem, *, states: int = STATES, seed: int = 1) -> None:
         count = min(states, CLOSED_STATES) if mechanism.is_closed_kind else states
         rng = np.random.default_rng(seed)
-        drawn = [mechanism.random_state(rng) for _ in range(count)]
-        values: dict[str, Floats] = {
-            "q": np.array([q for q, _ in drawn]).reshape(count, mechanism.nq),
-            "v": np.array([v for _, v in drawn]).reshape(count, mechanism.nv),
-            "tau": rng.normal(size=(count, mechanism.nv)) * natural(mechanism).tau,
-        }
+        q, v = draw_states(mechanism, count, rng)
+        values = {"q": q, "v": v, "tau": rng.normal(size=v.shape) * natural(mechanism).tau}
         values["a"] = _accelerations(mechanism, problem, values, rng)
         self.arguments = tuple(values[name] for name in problem.arguments)
         self._inputs = [column for array in self.arguments for column in array.T]

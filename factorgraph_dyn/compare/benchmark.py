@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from factorgraph_dyn.compare.peers.engines import adapter
 from factorgraph_dyn.compare.timing import best_of
 from factorgraph_dyn.compiler import Kernel, compile
-from factorgraph_dyn.errors import FactorGraphDynError
+from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.spatial import Floats
@@ -63,18 +65,19 @@ def _row(mechanism: Mechanism, problem: str, kernel: Kernel, repeats: int) -> di
         "ns a state": ours,
         "ns one call": single,
     }
-    pinocchio = _pinocchio_times(mechanism, problem, batch, repeats)
-    if pinocchio is not None:
-        loop, call = pinocchio
+    with suppress(InputError):  # Pinocchio is not installed, or does not have a joint
+        in_loop, one_call = adapter("pinocchio").build(mechanism).calls(problem, batch)
+        loop = 1e9 * best_of(in_loop, max(repeats // 4, 5)) / BATCH
+        call = 1e9 * best_of(lambda: [one_call() for _ in range(CALLS)], repeats) / CALLS
         row |= {
             "Pinocchio ns a state": loop,
             "times faster": loop / ours,
             "Pinocchio ns one call": call,
             "times faster (one call)": call / single,
         }
-    mujoco_call = _mujoco_time(mechanism, problem, repeats)
-    if mujoco_call is not None:
-        row["MuJoCo ns one call"] = mujoco_call
+    with suppress(InputError):
+        mujoco_call = adapter("mujoco").build(mechanism).call(problem)
+        row["MuJoCo ns one call"] = 1e9 * best_of(lambda: [mujoco_call() for _ in range(CALLS)], repeats) / CALLS
     return row
 
 
@@ -83,41 +86,6 @@ def _batch(mechanism: Mechanism) -> list[Floats]:
     rng = np.random.default_rng(0)
     q = np.array([mechanism.random_configuration(rng) for _ in range(BATCH)])
     return [q, rng.normal(size=(BATCH, mechanism.nv)), rng.normal(size=(BATCH, mechanism.nv))]
-
-
-def _pinocchio_times(
-    mechanism: Mechanism, problem: str, batch: list[Floats], repeats: int
-) -> tuple[float, float] | None:
-    """Pinocchio's ns a state in its own loop over the batch, and for one Python call."""
-    try:
-        import pinocchio as pin
-
-        from factorgraph_dyn.compare.peers.pinocchio import pinocchio_oracle
-    except ImportError:
-        return None
-    peer = pinocchio_oracle(mechanism)
-    columns = [np.asfortranarray(np.array([peer.q(q) for q in batch[0]]).T)]
-    columns += [np.asfortranarray(values[:, peer.order].T) for values in batch[1:]]
-    in_loop, one_call = {
-        "inverse": (pin.rneaInParallel, pin.rnea),
-        "forward": (pin.abaInParallel, pin.aba),
-    }[problem]
-    pool = pin.ModelPool(peer.model, 1)
-    loop = best_of(lambda: in_loop(1, pool, *columns), max(repeats // 4, 5))
-    one = [np.ascontiguousarray(values[:, 0]) for values in columns]
-    call = best_of(lambda: [one_call(peer.model, peer.data, *one) for _ in range(CALLS)], repeats)
-    return 1e9 * loop / BATCH, 1e9 * call / CALLS
-
-
-def _mujoco_time(mechanism: Mechanism, problem: str, repeats: int) -> float | None:
-    try:
-        from factorgraph_dyn.compare.peers.mujoco import MujocoPeer
-
-        peer = MujocoPeer(mechanism)
-    except (ImportError, FactorGraphDynError):
-        return None
-    call = peer.forward if problem == "forward" else peer.inverse
-    return 1e9 * best_of(lambda: [call() for _ in range(CALLS)], repeats) / CALLS
 
 
 def machine_name() -> str:

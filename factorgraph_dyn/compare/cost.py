@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from factorgraph_dyn.compare.accuracy import draw_states
 from factorgraph_dyn.compiler import Operations
 from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.program import Program
 from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.compiler.trace import trace
-from factorgraph_dyn.equations.problem import Problem, make_problem
-from factorgraph_dyn.equations.problem_graph import problem_graph
+from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, Structure, choose_ordering, eliminate_structure
 from factorgraph_dyn.ordering.halves import joined
@@ -94,13 +94,8 @@ def smallest_pivot(mechanism: Mechanism, problem: Problem, program: Program, see
         return 1.0
     rng = np.random.default_rng(seed)
     count = 16 if mechanism.is_closed_kind else PIVOT_STATES
-    drawn = [mechanism.random_state(rng) for _ in range(count)]
-    values = {
-        "q": np.array([q for q, _ in drawn]),
-        "v": np.array([v for _, v in drawn]),
-        "a": rng.normal(size=(count, mechanism.nv)),
-        "tau": rng.normal(size=(count, mechanism.nv)),
-    }
+    q, v = draw_states(mechanism, count, rng)
+    values = {"q": q, "v": v, "a": rng.normal(size=v.shape), "tau": rng.normal(size=v.shape)}
     inputs = [column for name in problem.arguments for column in values[name].T]
     run = Interpreter(program, inputs)
     sizes = [np.abs(run.value(guard.ref)) for guard in pivots]

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from factorgraph_dyn import solve
-from factorgraph_dyn.compare.peers.engines import NEGLIGIBLE, SINGULAR, Engine
+from factorgraph_dyn.compare.engine_agreement import NEGLIGIBLE, SINGULAR, relative_difference
+from factorgraph_dyn.compare.peers.engines import Engine
 from factorgraph_dyn.compiler.kernel.compile import compile
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, NearSingularWarning
 from factorgraph_dyn.model import Mechanism
@@ -64,8 +65,7 @@ class Answers:
 
     def difference(self, one: Floats, other: Floats) -> float:
         """The largest relative difference of two answers."""
-        smallest = self.floor * float(self.scale.max(initial=0.0)) or 1.0
-        return float((np.abs(self.project @ (one - other)) / np.maximum(self.scale, smallest)).max(initial=0.0))
+        return relative_difference(self.project @ (one - other), self.scale, self.floor)
 
     def allowed(self, tolerance: float) -> float:
         """The tolerance, or what rounding makes of an ill-conditioned system."""

@@ -13,13 +13,16 @@ from typing import Any
 import gtsam
 import numpy as np
 
-from factorgraph_dyn.checks import as_names, check_choice, check_count, random_generator, shown
-from factorgraph_dyn.compare.kernel_measurement import KernelMeasurement
+from factorgraph_dyn.checks import check_count, random_generator, shown
+from factorgraph_dyn.compare.accuracy import AccuracyCheck
+from factorgraph_dyn.compare.cost import smallest_pivot
 from factorgraph_dyn.compare.timing import best_of
+from factorgraph_dyn.compiler.kernel.compile import compile_problem
+from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
-from factorgraph_dyn.equations.given import forward_known, hybrid_known, inverse_known
-from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
-from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.equations.problem import Problem, solved_problem
+from factorgraph_dyn.errors import FactorGraphDynError, OrderingError
+from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import (
     OFFER,
     ORDERING_NAMES,
@@ -36,10 +39,11 @@ from factorgraph_dyn.solve.loops.layers import FORCES
 from factorgraph_dyn.solve.scaling import column_units, force_measures, graph_units, scale_graph
 from factorgraph_dyn.spatial import Floats
 
-PROBLEMS = ("forward", "inverse", "hybrid")
 REPEATS = 20
 SINGULAR = 1e-13  # singular values below this share of the largest are redundant loops
 MEASURING_TIME = 0.2  # s for each ordering, so that large mechanisms stay quick to compare
+KERNEL_STATES, KERNEL_TIME, KERNEL_REPEATS = 1024, 0.05, 100_000  # time in s for each kernel
+LARGEST_COMPILED = 4_500  # operations; LLVM would take minutes for more
 
 
 def compare_orderings(
@@ -72,13 +76,14 @@ def compare_orderings(
         apply says why in ``note``.
     """
     check_count(repeats, "repeats")
-    state, known = sample_problem(mechanism, problem, seed, known_accelerations)
+    asked = solved_problem(mechanism, problem, known_accelerations)
+    state, known = sample_known(mechanism, asked, seed)
     graph = dynamics_graph(state, known)
     exact = _dense_solution(mechanism, graph)
     chosen = _chosen(orderings)
     rows = [_row(state, known, graph, ordering, exact, repeats) for ordering in chosen]
     if kernels:
-        measure = KernelMeasurement(mechanism, problem, known)
+        measure = _Kernels(mechanism, asked)
         for row, ordering in zip(rows, chosen, strict=True):
             if "error" in row:
                 measure.add_to(row, ordering)
@@ -98,33 +103,19 @@ def _chosen(orderings: OrderingLike | Sequence[OrderingLike] | None) -> tuple[Or
     return chosen
 
 
-def sample_problem(
-    mechanism: Mechanism, problem: str, seed: int, given: Iterable[str] | None = None
-) -> tuple[State, Known]:
+def sample_known(mechanism: Mechanism, problem: Problem, seed: int = 0) -> tuple[State, Known]:
     """A random state of the mechanism, and random values for what the problem gives."""
-    check_choice(problem, PROBLEMS, "The problem")
-    if given is not None and problem != "hybrid":
-        raise InputError(f"known_accelerations is for the hybrid problem; this one is {problem!r}.")
     rng = random_generator(seed, "seed")
-    q, v = check_mechanism(mechanism).random_state(rng)
+    q, v = mechanism.random_state(rng)
     state = check_state(mechanism, q, v)
     tau = rng.normal(size=mechanism.nv)
-    if problem == "forward":
-        return state, forward_known(mechanism, tau)
+    if "a" not in problem.arguments:
+        return state, problem.known(tau=tau)
     if mechanism.is_closed_kind:  # accelerations must be ones that the closure allows
-        a = solve_dynamics(state, forward_known(mechanism, tau), ordering="colamd").a
+        a = solve_dynamics(state, Known.forward(tau), ordering="colamd").a
     else:
         a = rng.normal(size=mechanism.nv)
-    if problem == "inverse":
-        return state, inverse_known(mechanism, a, None)
-    prescribed = np.arange(mechanism.nv) % 2 == 0
-    if mechanism.is_closed_kind:  # as many as there are freedoms
-        prescribed = mechanism.torque_entries()
-    if given is not None:
-        prescribed = np.zeros(mechanism.nv, dtype=bool)
-        for name in as_names(given, "known_accelerations"):
-            prescribed[mechanism.v_slice(name)] = True
-    return state, hybrid_known(mechanism, np.where(prescribed, a, np.nan), np.where(prescribed, np.nan, tau))
+    return state, problem.known(a, tau if "tau" in problem.arguments else None)
 
 
 def _row(
@@ -149,6 +140,39 @@ def _row(
         "error": float(np.abs(values - exact).max() / np.abs(exact).max()),
         "note": "",
     }
+
+
+class _Kernels:
+    """The kernels' side: operations, time, error and smallest pivot of each ordering, at one batch of states."""
+
+    def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
+        self.mechanism, self._problem = mechanism, problem
+        self._check: AccuracyCheck | None = None
+
+    def add_to(self, row: dict[str, Any], ordering: OrderingLike) -> None:
+        """Add the kernel's columns to a row; one without a kernel says why in its note."""
+        try:
+            program = trace(self.mechanism, self._problem, ordering).program
+            if self._check is None:
+                self._check = AccuracyCheck(self.mechanism, self._problem, states=KERNEL_STATES)
+        except FactorGraphDynError as error:
+            row["note"] = "no kernel: " + str(error).split(". ")[0] + "."
+            return
+        note = row.pop("note")
+        row["operations"] = program.operations.total
+        row["pivot"] = smallest_pivot(self.mechanism, self._problem, program)
+        row["kernel_error"] = self._check.error(program)
+        if program.operations.total <= LARGEST_COMPILED:
+            row["kernel_ns"] = 1e9 * self._time(ordering, self._check)
+        else:
+            note = f"kernel not compiled: more than {LARGEST_COMPILED} operations."
+        row["note"] = note
+
+    def _time(self, ordering: OrderingLike, check: AccuracyCheck) -> float:
+        """The best time of a state, s."""
+        kernel = compile_problem(self.mechanism, self._problem, ordering)
+        arguments = [np.ascontiguousarray(argument) for argument in check.arguments]
+        return best_of(lambda: kernel(*arguments), KERNEL_REPEATS, KERNEL_TIME) / len(arguments[0])
 
 
 def elimination_time(graph: LinearGraph, ordering: Ordering, repeats: int) -> float:

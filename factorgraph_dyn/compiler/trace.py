@@ -20,14 +20,6 @@ Operations of inverse (rnea) and forward dynamics (aba), each change added to th
     reframe       794  1949     377  858    335  813    639  1408    1415  4720
     published     836  2067
 
-    problem               kernel                      known, kept (parameters)        result
-    forward               (q, v, tau) -> a            tau
-    inverse               (q, v, a) -> tau            a, tau of passive joints
-    hybrid                (q, v, a, tau) -> a, tau    one of a, tau a joint
-    iwim                  q -> (nv, inputs)           kept: tau of the motors         da / dtau
-    inverse_mass_matrix   q -> (nv, nv)               kept: tau of the tree           da / dtau
-    mass_matrix           q -> (nv, nv)               kept: a of the tree             dtau / da
-
 The work runs once a mechanism, problem and ordering.
 """
 
@@ -37,7 +29,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from factorgraph_dyn.compiler import program as programs
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
@@ -46,31 +37,22 @@ from factorgraph_dyn.compiler.describe.split import Split, extended, split
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown, condition
 from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, is_ball, mode_guards
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
+from factorgraph_dyn.compiler.outputs import References, Solved, read_output
 from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.compiler.tape.field import constant_circle_point
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
-from factorgraph_dyn.equations import (
-    Known,
-    LinearGraph,
-    State,
-    Variable,
-    dynamics_graph,
-    evaluate_state,
-)
-from factorgraph_dyn.equations.dynamics_graph import base_acceleration
+from factorgraph_dyn.equations import LinearGraph, State, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.equations.factors import joint_losses
-from factorgraph_dyn.equations.problem import Problem
-from factorgraph_dyn.equations.problem_graph import problem_graph
-from factorgraph_dyn.equations.problem_graph import without as _without
-from factorgraph_dyn.errors import CompileError
+from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
+from factorgraph_dyn.equations.quantities import quantity, size_of
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.units import measured, natural
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
-from factorgraph_dyn.spatial import Floats, cross
+from factorgraph_dyn.spatial import Floats
 
 _ROUNDING = 1e-15  # of the largest of the constants that belong together
 
@@ -107,14 +89,15 @@ class Tracer:
         self.problem = problem
         self.given = mechanism.tree if problem.tree_only else mechanism
         plain = tidied(self.given)
-        in_joint_space = route.reframe and set(problem.outputs) <= {"a", "tau"} and not problem.pushed
-        frames = reframed(plain) if in_joint_space else Reframed(plain, np.zeros(plain.nq))
+        shown = [quantity(name) for name in (*problem.arguments, *problem.outputs)]
+        keeps_frames = any(one.in_link_frames for one in shown)
+        frames = reframed(plain) if route.reframe and not keeps_frames else Reframed(plain, np.zeros(plain.nq))
         # Responses to torques carry a column a torque through every step: for mere shifts they are too many.
         whole = Split(frames.mechanism, ())
         parts = split(frames.mechanism, shifts=problem.kept != "tau") if route.split else whole
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
         self.magnitudes = Magnitudes(parts.mechanism)
-        if route.regroup and not any(name.startswith("F[") for name in problem.outputs):
+        if route.regroup and not any(one.splits_inertia for one in shown):
             self.mechanism = regrouped(self.mechanism)
         states = sampled_states(self.given)
         self.tape = Tape(seed=route.seed, samples=len(states))
@@ -123,7 +106,7 @@ class Tracer:
         self.values: dict[str, SymbolArray] = {}
         self.input_refs: list[int] = []
         for name in problem.arguments:
-            size = {"q": mechanism.nq, "v": mechanism.nv, "a": mechanism.nv, "tau": mechanism.nv}.get(name, 6)
+            size = size_of(mechanism, name)
             drawn, errors = states.of(name, size)
             refs = [self.tape.input(f"{name}[{k}]", drawn[k], errors=errors[k]) for k in range(size)]
             self.input_refs += refs
@@ -138,10 +121,10 @@ class Tracer:
         columns = self.columns_of(graph)
         chosen, unknowns = self.order(graph, ordering)
         eliminated = self.elimination(graph, columns, unknowns).run()
-        outputs = [self.output(name, state, graph, columns, eliminated) for name in self.problem.outputs]
+        outputs = [self.output(name, state, graph, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        guards = _distinct([*self.guards(state), *eliminated.guards])
+        guards = _distinct([*self.guards(state), *eliminated.guards]) if self.problem.guarded else []
         arguments = [programs.Operand((len(self.values[name]),)) for name in self.problem.arguments]
         results = [programs.Operand(output.shape) for output in outputs]
         program = programs.build(
@@ -218,7 +201,7 @@ class Tracer:
     def equations(self) -> tuple[State, LinearGraph]:
         """The state and the graph, both of symbols."""
         state = evaluate_state(self.mechanism, self.values["q"] + self.offset, self.values["v"])
-        known = Known(self.values["a"], self.values["tau"], self.problem.known_a, self.problem.known_tau)
+        known = self.problem.known(self.values["a"], self.values["tau"])
         wrenches = {link: self.values[f"wrench[{link}]"] for link in self.problem.pushed}
         return state, dynamics_graph(state, known, wrenches, classical=True)
 
@@ -226,7 +209,7 @@ class Tracer:
         """The graph of the variables that an ordering lists: without steps and parameters."""
         if self.steps:
             return problem_graph(self.given, self.problem)
-        return graph if self.problem.kept is None else _without(graph, self.problem.kept)
+        return without_kept(graph, self.problem)
 
     def columns_of(self, graph: LinearGraph) -> dict[Variable, tuple[int, ...]]:
         """The columns of every variable."""
@@ -251,90 +234,9 @@ class Tracer:
                         row[column] = self.tape.add(row.get(column, ZERO), int(ref))
         return rows
 
-    # Outputs
-
-    def output(
-        self,
-        name: str,
-        state: State,
-        graph: LinearGraph,
-        columns: dict[Variable, tuple[int, ...]],
-        eliminated: Eliminated,
-    ) -> npt.NDArray[np.int64]:
+    def output(self, name: str, state: State, graph: LinearGraph, eliminated: Eliminated) -> References:
         """References of one result."""
-        kept = self.problem.kept
-        if kept is not None:
-            return self._responses(name, graph, columns, eliminated, kept)
-        if name in ("a", "tau"):
-            return self._joint_vector(name, graph, columns, eliminated)
-        kind, owner = name[0], name[2:-1]
-        if kind == "V":
-            return references(self.tape, state.twists[owner])
-        if kind == "A" and owner == self.mechanism.base:
-            return references(self.tape, base_acceleration(self.mechanism))
-        refs = [self._constant_term(column, name, eliminated) for column in columns[graph.by_name[name]]]
-        if kind == "A":  # back from the classical acceleration to the spatial one
-            V = state.twists[owner]
-            return references(self.tape, symbols(self.tape, refs) - np.concatenate([np.zeros(3), cross(V[:3], V[3:])]))
-        return np.array(refs, dtype=np.int64)
-
-    def _joint_vector(
-        self, name: str, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated
-    ) -> npt.NDArray[np.int64]:
-        mechanism = self.mechanism
-        refs = references(self.tape, self.values[name])
-        mask = self.problem.known_a if name == "a" else self.problem.known_tau
-        for joint in mechanism.movable_joints:
-            variable = graph.by_name.get(f"{name}[{joint.name}]")
-            if variable is None:
-                continue
-            places = np.arange(mechanism.nv)[mechanism.v_slices[joint.name]]
-            unknown = [k for k in places if not mask[k]]
-            for k, column in zip(unknown, columns[variable], strict=True):
-                refs[k] = self._constant_term(column, str(variable), eliminated)
-        return refs
-
-    def _constant_term(self, column: int, name: str, eliminated: Eliminated) -> int:
-        terms = eliminated.solution[column]
-        if set(terms) - {UNIT}:
-            raise CompileError(f"{name} is not determined: {_why_free(name)}", variable=name)
-        return terms.get(UNIT, ZERO)
-
-    def _responses(
-        self, name: str, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], eliminated: Eliminated, kept: str
-    ) -> npt.NDArray[np.int64]:
-        """Matrix of the responses of a or tau to units of the kept variables."""
-        mechanism = self.mechanism
-        causes = [
-            column
-            for joint in mechanism.movable_joints
-            for variable in [graph.by_name.get(f"{kept}[{joint.name}]")]
-            if variable
-            for column in columns[variable]
-        ]
-        effects = [
-            column for joint in mechanism.movable_joints for column in columns[graph.by_name[f"{name}[{joint.name}]"]]
-        ]
-        matrix = np.zeros((len(effects), len(causes)), dtype=np.int64)
-        for i, column in enumerate(effects):
-            terms = eliminated.solution[column]
-            if set(terms) - set(causes) - {UNIT}:
-                raise CompileError(f"The response of {name} is not determined by the equations.")
-            matrix[i] = [terms.get(cause, ZERO) for cause in causes]
-        return matrix
-
-
-def _why_free(name: str) -> str:
-    """What leaves a variable undetermined, and what to do."""
-    if name.startswith("a["):
-        return (
-            "moving that joint moves no inertia, or the given values leave it a freedom. Give the links beyond it "
-            "mass and inertia, the joint armature, or its acceleration."
-        )
-    return (
-        "the equations leave it free (a mechanism with more constraints or motors than freedoms shares them in "
-        "many ways). Ask for outputs that are determined, or give more values."
-    )
+        return read_output(Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated), name)
 
 
 def _know_constants(tape: Tape, mechanism: Mechanism) -> None:

@@ -1,6 +1,7 @@
 """A mechanism at a state, and what is known, become a graph of named variables and block factors."""
 
-from factorgraph_dyn.equations.dynamics_graph import Known, dynamics_graph, velocity_graph
+from factorgraph_dyn.equations.dynamics_graph import dynamics_graph, velocity_graph
+from factorgraph_dyn.equations.given import Known
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, check_graph
 from factorgraph_dyn.equations.state import State, evaluate_state
 

@@ -8,39 +8,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_kind, check_mapping, shown
 from factorgraph_dyn.equations import factors
+from factorgraph_dyn.equations.given import Known
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, make_graph
 from factorgraph_dyn.equations.state import JointState, State
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.spatial import Array
 
-Mask = npt.NDArray[np.bool_]
 A_STATE = "a State, such as fgd.evaluate_state(mechanism, q, v)"
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """What is known of the joint accelerations and torques.
-
-    Attributes:
-        a: Values where ``a_mask`` is true, shape (nv,).
-        tau: Values where ``tau_mask`` is true, shape (nv,).
-        a_mask: Which entries of a are known, shape (nv,).
-        tau_mask: Which entries of tau are known, shape (nv,).
-    """
-
-    a: Array
-    tau: Array
-    a_mask: Mask
-    tau_mask: Mask
 
 
 def dynamics_graph(

@@ -1,19 +1,54 @@
-"""Checked inputs: what a caller gives becomes arrays, or an error that says what was allowed."""
+"""What is known of a and tau: checked arrays, or an error that says what was allowed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_array, check_entries, check_finite, check_mapping
-from factorgraph_dyn.equations import Known
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Array, Floats
 
+Mask = npt.NDArray[np.bool_]
 Partial = npt.ArrayLike | Mapping[str, npt.ArrayLike]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of the joint accelerations and torques.
+
+    Attributes:
+        a: Values where ``a_mask`` is true, shape (nv,).
+        tau: Values where ``tau_mask`` is true, shape (nv,).
+        a_mask: Which entries of a are known, shape (nv,).
+        tau_mask: Which entries of tau are known, shape (nv,).
+    """
+
+    a: Array
+    tau: Array
+    a_mask: Mask
+    tau_mask: Mask
+
+    @classmethod
+    def forward(cls, tau: Array) -> Known:
+        """All torques, no acceleration."""
+        return cls(np.full(len(tau), np.nan), tau, np.zeros(len(tau), dtype=bool), np.ones(len(tau), dtype=bool))
+
+    @classmethod
+    def inverse(cls, a: Array, sought: Mask | None = None) -> Known:
+        """All accelerations; the torques that are not sought are zero, by default all are."""
+        everything = np.ones(len(a), dtype=bool)
+        return cls(a, np.zeros(len(a)), everything, ~(everything if sought is None else sought))
+
+    @classmethod
+    def nothing(cls, nv: int) -> Known:
+        """Neither accelerations nor torques."""
+        unknown, no_entry = np.full(nv, np.nan), np.zeros(nv, dtype=bool)
+        return cls(unknown, unknown, no_entry, no_entry)
 
 
 def check_wrenches(mechanism: Mechanism, wrenches: Mapping[str, npt.ArrayLike] | None) -> dict[str, Floats]:
@@ -26,19 +61,6 @@ def check_wrenches(mechanism: Mechanism, wrenches: Mapping[str, npt.ArrayLike] |
         mechanism.check_link(link)
         checked[link] = check_finite(value, (6,), f"The external wrench on link {link!r}")
     return checked
-
-
-def forward_known(mechanism: Mechanism, tau: npt.ArrayLike) -> Known:
-    """All torques known, no acceleration."""
-    nv = check_mechanism(mechanism).nv
-    return Known(np.full(nv, np.nan), mechanism.check_v(tau, "tau"), np.zeros(nv, dtype=bool), np.ones(nv, dtype=bool))
-
-
-def inverse_known(mechanism: Mechanism, a: npt.ArrayLike, actuated: Iterable[str] | None) -> Known:
-    """All accelerations known; the torques of joints without a motor are zero."""
-    nv = check_mechanism(mechanism).nv
-    sought = mechanism.torque_entries(actuated)
-    return Known(mechanism.check_v(a, "a"), np.zeros(nv), np.ones(nv, dtype=bool), ~sought)
 
 
 def hybrid_known(mechanism: Mechanism, a: Partial, tau: Partial) -> Known:

@@ -16,7 +16,7 @@ import numpy as np
 
 from factorgraph_dyn.compare.accuracy import AccuracyCheck
 from factorgraph_dyn.compiler import Kernel, Operations
-from factorgraph_dyn.compiler import compile as compile_kernel
+from factorgraph_dyn.compiler.kernel.compile import compile_problem
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import FactorGraphDynError, OrderingError
@@ -134,10 +134,4 @@ class Judge:
                 candidate.times.append(perf_counter() - begin)
 
     def _kernel(self, candidate: _Candidate) -> Kernel:
-        return compile_kernel(
-            self.asked.mechanism,
-            self.asked.problem,
-            ordering=Ordering(candidate.name, candidate.variables),
-            known_accelerations=self.asked.known_accelerations,
-            actuated=self.asked.actuated,
-        )
+        return compile_problem(self.asked.mechanism, self.problem, Ordering(candidate.name, candidate.variables))

@@ -20,8 +20,7 @@ from collections.abc import Sequence
 from factorgraph_dyn.compiler.eliminate import GOOD_QUALITY
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations import LinearGraph
-from factorgraph_dyn.equations.problem import Problem
-from factorgraph_dyn.equations.problem_graph import problem_graph
+from factorgraph_dyn.equations.problem import Problem, problem_graph
 from factorgraph_dyn.errors import CompileError, FactorGraphDynError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import eliminate_structure

@@ -90,7 +90,7 @@ class Stepper:
         if eliminated.undetermined:
             raise CompileError("The problem leaves unknowns undetermined; its steps cannot be shared.")
         self.solution = eliminated.solution
-        outputs = [tracer.output(name, state, graph, columns, eliminated) for name in problem.outputs]
+        outputs = [tracer.output(name, state, graph, eliminated) for name in problem.outputs]
         watched = tracer.guards(state)
         self.roots = {abs(int(ref)) for output in outputs for ref in output.flat} | {abs(g.ref) for g in watched}
         self.tape.merges.clear()

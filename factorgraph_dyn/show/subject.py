@@ -13,15 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
-from factorgraph_dyn.checks import as_names, check_choice
 from factorgraph_dyn.equations import Factor, Known, LinearGraph, Variable, dynamics_graph, evaluate_state
-from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.equations.problem import PROBLEMS, solved_problem
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, Structure, choose_ordering, eliminate_structure
 from factorgraph_dyn.ordering.structure import Elimination
-
-PROBLEMS = ("forward", "inverse", "hybrid")
-USUAL_ORDERING = {"forward": "aba", "inverse": "rnea", "hybrid": "aba"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +43,7 @@ class Subject:
 
     def order(self, ordering: OrderingLike | None = None) -> Ordering:
         """The ordering that a name or sequence stands for; by default the problem's classical one."""
-        wanted = USUAL_ORDERING[self.problem] if ordering is None else ordering
+        wanted = PROBLEMS[self.problem].classical if ordering is None else ordering
         return choose_ordering(self.mechanism, self.graph, wanted)
 
     def structure(self, ordering: Ordering) -> Structure:
@@ -97,10 +93,8 @@ def make_subject(
     """
     q = check_mechanism(mechanism).tree.neutral()  # structure does not depend on the state
     state = evaluate_state(mechanism, q, np.zeros(mechanism.nv))
-    nothing = np.zeros(mechanism.nv, dtype=bool)
-    zeros = np.zeros(mechanism.nv)
-    graph = dynamics_graph(state, _known(mechanism, problem, known_accelerations))
-    full = dynamics_graph(state, Known(zeros, zeros, nothing, nothing))
+    graph = dynamics_graph(state, solved_problem(mechanism, problem, known_accelerations).known())
+    full = dynamics_graph(state, Known.nothing(mechanism.nv))
     complete = {str(x) for x, value in graph.known.items() if value.mask is None}
     held = tuple(tuple(name for name in _mentions(mechanism, factor) if name in complete) for factor in full.factors)
     return Subject(mechanism, problem, graph, held)
@@ -120,26 +114,6 @@ def elimination_steps(subject: Subject, ordering: Ordering) -> tuple[Step, ...]:
         ordered = tuple(str(x) for x in subject.graph.variables if x in parents)
         steps.append(Step(name, ordered, gathered, made, rows))
     return tuple(steps)
-
-
-def _known(mechanism: Mechanism, problem: str, given: Iterable[str] | None) -> Known:
-    check_choice(problem, PROBLEMS, "The problem")
-    if given is not None and problem != "hybrid":
-        raise InputError(f"known_accelerations is for the hybrid problem; this one is {problem!r}.")
-    nv = mechanism.nv
-    zeros, everything = np.zeros(nv), np.ones(nv, dtype=bool)
-    if problem == "forward":
-        return Known(zeros, zeros, ~everything, everything)
-    if problem == "inverse":
-        return Known(zeros, zeros, everything, ~mechanism.torque_entries())
-    mask = np.arange(nv) % 2 == 0
-    if mechanism.is_closed_kind:
-        mask = mechanism.torque_entries()
-    if given is not None:
-        mask = np.zeros(nv, dtype=bool)
-        for name in as_names(given, "known_accelerations"):
-            mask[mechanism.v_slice(name)] = True
-    return Known(zeros, zeros, mask, ~mask)
 
 
 def _mentions(mechanism: Mechanism, factor: Factor) -> list[str]:

@@ -142,9 +142,7 @@ def articulated_bodies(state: State) -> ArticulatedBodies:
         SingularSystemError: Some joint moves nothing that has inertia.
     """
     mechanism = state.mechanism
-    nv = mechanism.nv
-    nothing, everything = np.zeros(nv, dtype=bool), np.ones(nv, dtype=bool)
-    graph = dynamics_graph(state, Known(np.full(nv, np.nan), np.zeros(nv), nothing, everything))
+    graph = dynamics_graph(state, Known.forward(np.zeros(mechanism.nv)))
     units = graph_units(mechanism)
     names = tuple(name for name in aba(mechanism) if name in graph.by_name)
     left: dict[str, tuple[Floats, Floats, Floats]] = {}
@@ -161,7 +159,7 @@ def articulated_bodies(state: State) -> ArticulatedBodies:
         net = eliminate(scaled, Ordering("aba", names), watch)
         joints = _joints(state, _inertias(left))
     except (SingularSystemError, np.linalg.LinAlgError) as error:
-        singularity.check_inertia(state, everything)
+        singularity.check_inertia(state, np.ones(mechanism.nv, dtype=bool))
         raise _not_regular(mechanism) from error
     return ArticulatedBodies(state, joints, net)
 

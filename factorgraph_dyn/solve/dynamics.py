@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state, given
+from factorgraph_dyn.equations.problem import PROBLEMS
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.closure import check_closed
@@ -36,7 +37,7 @@ def forward_dynamics(
     v: npt.ArrayLike,
     tau: npt.ArrayLike,
     *,
-    ordering: OrderingLike = "aba",
+    ordering: OrderingLike = PROBLEMS["forward"].solved_in,
     external_wrenches: Wrenches | None = None,
     method: str = "sequential",
     internal_wrenches: InternalWrenches = "least_norm",
@@ -58,7 +59,7 @@ def forward_dynamics(
     Raises:
         FactorGraphDynError: Bad input, or a state that leaves an acceleration undetermined.
     """
-    known = given.forward_known(mechanism, tau)
+    known = Known.forward(check_mechanism(mechanism).check_v(tau, "tau"))
     options = LoopOptions((), internal_wrenches)
     return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
 
@@ -70,7 +71,7 @@ def inverse_dynamics(
     a: npt.ArrayLike,
     *,
     actuated: Iterable[str] | None = None,
-    ordering: OrderingLike = "rnea",
+    ordering: OrderingLike = PROBLEMS["inverse"].solved_in,
     external_wrenches: Wrenches | None = None,
     method: str = "sequential",
     objective: Objective | Sequence[Objective] | None = None,
@@ -97,7 +98,7 @@ def inverse_dynamics(
     Raises:
         FactorGraphDynError: Bad input, or motors that cannot produce the motion.
     """
-    known = given.inverse_known(mechanism, a, actuated)
+    known = Known.inverse(check_mechanism(mechanism).check_v(a, "a"), mechanism.torque_entries(actuated))
     options = LoopOptions(as_objectives(objective), internal_wrenches)
     return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
 
@@ -109,7 +110,7 @@ def hybrid_dynamics(
     *,
     a: given.Partial,
     tau: given.Partial,
-    ordering: OrderingLike = "colamd",
+    ordering: OrderingLike = PROBLEMS["hybrid"].solved_in,
     external_wrenches: Wrenches | None = None,
     method: str = "sequential",
     objective: Objective | Sequence[Objective] | None = None,

@@ -132,9 +132,7 @@ def _units(state: State, kind: str) -> Floats:
 
 def _nothing_known(state: State) -> LinearGraph:
     """The dynamics in units of the mechanism."""
-    nothing = np.zeros(state.mechanism.nv, dtype=bool)
-    unknown = np.full(state.mechanism.nv, np.nan)
-    graph = dynamics_graph(state, Known(unknown, unknown, nothing, nothing))
+    graph = dynamics_graph(state, Known.nothing(state.mechanism.nv))
     return scale_graph(graph, graph_units(state.mechanism))
 
 

@@ -7,6 +7,7 @@ units in which it is of order one (``model.units``). The units are powers of two
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from factorgraph_dyn.equations import Known, State, evaluate_state
 from factorgraph_dyn.equations.inputs import Inputs
@@ -25,7 +26,7 @@ def own_state(state: State) -> State:
 def own_known(state: State, known: Known) -> Known:
     """What is known, for the twin."""
     own = natural(state.mechanism)
-    return Known(known.a / own.v, known.tau / own.tau, known.a_mask, known.tau_mask)
+    return replace(known, a=known.a / own.v, tau=known.tau / own.tau)
 
 
 def own_wrenches(state: State, wrenches: Mapping[str, Floats] | None) -> dict[str, Floats]:

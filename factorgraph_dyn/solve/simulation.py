@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_choice, check_count, check_positive, shown
-from factorgraph_dyn.equations import evaluate_state, given
+from factorgraph_dyn.equations import Known, evaluate_state
+from factorgraph_dyn.equations.problem import PROBLEMS
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion import closing, closure
@@ -147,12 +148,12 @@ def simulate(
     return Trajectory(mechanism, *(np.array(column) for column in zip(*records, strict=True)))
 
 
-def graph_accelerations(mechanism: Mechanism, ordering: OrderingLike = "aba") -> Accelerate:
+def graph_accelerations(mechanism: Mechanism, ordering: OrderingLike = PROBLEMS["forward"].solved_in) -> Accelerate:
     """Forward dynamics by elimination, without the checks that a simulation does not need."""
 
     def accelerate(q: Floats, v: Floats, tau: Floats) -> Floats:
         state = evaluate_state(mechanism, q, v)
-        known = given.forward_known(mechanism, tau)
+        known = Known.forward(mechanism.check_v(tau, "tau"))
         return solve_dynamics(state, known, ordering=ordering, options=STAGE_OPTIONS).a
 
     return accelerate

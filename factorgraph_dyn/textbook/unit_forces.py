@@ -47,8 +47,7 @@ def _force(state: State, inputs: Inputs, k: int, free: Floats) -> float:
 def solve_once(state: State, tau: Floats, wrenches: Mapping[str, Floats]) -> Floats:
     """The accelerations of a tree by one O(n) solve: its graph, the aba elimination, back-substitution, (nv,)."""
     mechanism = state.mechanism
-    nothing, everything = np.zeros(mechanism.nv, dtype=bool), np.ones(mechanism.nv, dtype=bool)
-    graph = dynamics_graph(state, Known(np.full(mechanism.nv, np.nan), tau, nothing, everything), wrenches)
+    graph = dynamics_graph(state, Known.forward(tau), wrenches)
     names = tuple(name for name in aba(mechanism) if name in graph.by_name)
     values = solve_graph(graph, Ordering("aba", names), units=graph_units(mechanism)).values
     a = np.empty(mechanism.nv)

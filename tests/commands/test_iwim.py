@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.cli import app
-from factorgraph_dyn.commands import rhs
 from factorgraph_dyn.compare import papers
+from factorgraph_dyn.show.chains_plot import plot_chains
 
 
 def run(*words: str):
@@ -74,7 +74,7 @@ def test_the_tables_of_the_papers_have_all_rows(monkeypatch, tmp_path):
     assert len(papers.operator_growth((2, 4), rounds=1)) == 2
     sweep = papers.chain_sweep((1, 2), rounds=1)
     pytest.importorskip("matplotlib")
-    rhs._draw_sweep(sweep, tmp_path / "sweep.svg")
+    plot_chains(sweep, tmp_path / "sweep.svg")
     assert (tmp_path / "sweep.svg").read_text().startswith("<?xml")
     with pytest.raises(fgd.InputError, match=r"ends in .*written"):
-        rhs._draw_sweep(sweep, tmp_path / "sweep.unknown")
+        plot_chains(sweep, tmp_path / "sweep.unknown")

@@ -72,6 +72,24 @@ def test_what_is_compiled_is_what_was_asked(own_folder, traces):
     assert len(traces) == len(files(own_folder)) == 7
 
 
+def test_one_file_in_two_folders_is_one_kernel(own_folder, traces, tmp_path):
+    inertia = "<inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/></inertial>"
+    text = (
+        f"<robot name='twice'><link name='ground'/><link name='arm'>{inertia}</link><made_up/>"
+        "<joint name='hinge' type='continuous'><parent link='ground'/><child link='arm'/></joint></robot>"
+    )
+    loaded = []
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / "arm.urdf"
+        path.write_text(text)
+        loaded.append(fgd.load(path))
+    assert loaded[0].notes != loaded[1].notes  # they name the file
+    for mechanism in loaded:
+        compile(mechanism, "inverse")
+    assert len(traces) == len(files(own_folder)) == 1
+
+
 @pytest.mark.parametrize("damage", [b"", b"fgdk", None])
 def test_damaged_files_are_rebuilt(own_folder, traces, damage):
     expected = answer(compile(fgd.robots.rrr(), "forward"))

@@ -9,7 +9,8 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compare.kernel_agreement import compare_kernel, independent_motors, references
-from factorgraph_dyn.compare.peers.engines import HandedEngine, PinocchioEngine, engine_of
+from factorgraph_dyn.compare.peers.engines import engine_of, handed_engine
+from factorgraph_dyn.compare.peers.pinocchio import PinocchioEngine
 from scripts.validate_models import package_folders
 from tests.helpers import relative_error
 from tests.stress.oracle import Oracle
@@ -73,7 +74,7 @@ MASSES = (1.0, 0.3, 12.5, 1e-3, 1e-6)
 def test_file(name, problem):
     path = ROBOTS / name
     mechanism = fgd.load(path, folder=ROBOTS)
-    engine = HandedEngine.build(mechanism) if path.suffix == ".sdf" else engine_of(mechanism, path)
+    engine = handed_engine(mechanism) if path.suffix == ".sdf" else engine_of(mechanism, path)
     assert_agrees(mechanism, engine, problem)
 
 

@@ -20,9 +20,7 @@ TREES = [seed for seed in range(40) if 0 < mixed_tree(seed).nv < 30][:8]
 
 def solved(mechanism, q, v, a, *, classical=False):
     """The graph and its solution for known accelerations."""
-    nv = mechanism.nv
-    known = Known(a, np.zeros(nv), np.ones(nv, dtype=bool), np.zeros(nv, dtype=bool))
-    graph = dynamics_graph(evaluate_state(mechanism, q, v), known, classical=classical)
+    graph = dynamics_graph(evaluate_state(mechanism, q, v), Known.inverse(a), classical=classical)
     return graph, np.linalg.solve(*graph.dense())
 
 

@@ -12,9 +12,7 @@ AGREEMENT = 1e-10
 
 
 def torques(mechanism, q, v, a):
-    nv = mechanism.nv
-    known = Known(a, np.zeros(nv), np.ones(nv, dtype=bool), np.zeros(nv, dtype=bool))
-    graph = dynamics_graph(evaluate_state(mechanism, q, v), known)
+    graph = dynamics_graph(evaluate_state(mechanism, q, v), Known.inverse(a))
     A, b = graph.dense()
     x = np.linalg.solve(A, b)
     return np.concatenate([x[graph.column_slices[v]] for v in graph.variables if v.kind == "tau"])

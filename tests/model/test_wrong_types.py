@@ -15,7 +15,7 @@ import factorgraph_dyn as fgd
 RRR = fgd.robots.rrr()
 FOUR_BAR, FIVE_BAR = fgd.robots.four_bar(), fgd.robots.five_bar(5)
 Q, V, TAU = np.array([0.3, -0.4, 0.5]), np.array([0.1, 0.2, -0.3]), np.array([1.0, 2.0, 3.0])
-KNOWN = fgd.Known(np.full(3, np.nan), TAU, np.zeros(3, dtype=bool), np.ones(3, dtype=bool))
+KNOWN = fgd.Known.forward(TAU)
 STATE = fgd.evaluate_state(RRR, Q, V)
 GRAPH = fgd.dynamics_graph(STATE, KNOWN)
 ORDERING = fgd.choose_ordering(RRR, GRAPH, "aba")

@@ -74,8 +74,7 @@ def test_aba_coefficient_of_a_is_the_articulated_body_d(mechanism):
     """
     q, _ = mechanism.random_state(3)
     state = fgd.evaluate_state(mechanism, q, np.zeros(mechanism.nv))
-    nothing, unknown = np.zeros(mechanism.nv, dtype=bool), np.full(mechanism.nv, np.nan)
-    graph = fgd.dynamics_graph(state, fgd.Known(unknown, unknown, nothing, nothing))
+    graph = fgd.dynamics_graph(state, fgd.Known.nothing(mechanism.nv))
     found = {}
 
     def watch(variable, gathered):
@@ -134,10 +133,8 @@ def test_crba_leaves_the_mass_matrix_before_its_last_stage(mechanism):
     from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
 
     q, v = mechanism.random_state(3)
-    nothing = np.zeros(mechanism.nv, dtype=bool)
-    unknown = np.full(mechanism.nv, np.nan)
     state = fgd.evaluate_state(mechanism, q, v)
-    graph = fgd.dynamics_graph(state, fgd.Known(unknown, unknown, nothing, nothing))
+    graph = fgd.dynamics_graph(state, fgd.Known.nothing(mechanism.nv))
     first = [name for name in crba(mechanism) if name[0] in "FA"]
     order = gtsam_ordering(graph, Ordering("crba", tuple(first)))
     _, rest = to_gtsam(graph).eliminatePartialSequential(order, gtsam.EliminateQR)

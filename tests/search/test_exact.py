@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.equations.problem import make_problem
-from factorgraph_dyn.equations.problem_graph import problem_graph
+from factorgraph_dyn.equations.problem import make_problem, problem_graph
 from factorgraph_dyn.ordering import choose_ordering, eliminate_structure
 from factorgraph_dyn.ordering.structure import front_operations
 from factorgraph_dyn.search.exact import LARGEST, BlockModel, exact_ordering

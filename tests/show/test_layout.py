@@ -7,7 +7,6 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.commands.common import find_robot
-from factorgraph_dyn.equations.given import forward_known
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.show.layout import make_layout
 from factorgraph_dyn.show.places import RADIUS
@@ -96,7 +95,7 @@ def test_steps_are_those_of_gtsam(robot, ordering):
     chosen = subject.order(ordering)
     steps = elimination_steps(subject, chosen)
     q, v = mechanism.random_state(0)
-    graph = fgd.dynamics_graph(fgd.evaluate_state(mechanism, q, v), forward_known(mechanism, np.zeros(mechanism.nv)))
+    graph = fgd.dynamics_graph(fgd.evaluate_state(mechanism, q, v), fgd.Known.forward(np.zeros(mechanism.nv)))
     net = fgd.eliminate(graph, chosen)
     for step, conditional in zip(steps, net, strict=True):
         assert step.variable == str(conditional.variable)

@@ -137,8 +137,7 @@ def test_loops_of_any_size_and_weight(decades):
         mechanism, units = grown(drawn, *scales(rng))
         q, v = drawn.random_state(rng)
         state = fgd.evaluate_state(mechanism, q * units.q, v * units.v)
-        tau, nothing = rng.normal(size=drawn.nv) * units.tau, np.zeros(drawn.nv, dtype=bool)
-        known = fgd.Known(np.full(drawn.nv, np.nan), tau, nothing, ~nothing)
+        known = fgd.Known.forward(rng.normal(size=drawn.nv) * units.tau)
         for ordering in (ORDERINGS[seed % 7], ORDERINGS[(seed + 3) % 7]):
             solved += check_against_dense(state, known, ordering)
     assert solved > 12

@@ -1,1 +1,1 @@
-"""Other engines, one adapter each."""
+"""Rival engines, fed with our mechanisms and answering in our conventions: one adapter an engine."""

@@ -1,19 +1,31 @@
-"""MuJoCo, fed with a mechanism's tree, for timing: one call a state, as its users make it.
+"""MuJoCo, which reads an MJCF file or is handed a mechanism, and answers in this package's conventions.
 
 Importing this module needs MuJoCo (``pip install mujoco``). MuJoCo has hinges, slides, balls and free joints;
-a mechanism with other kinds has no peer here.
+a mechanism with other kinds cannot be handed over. What MuJoCo has beyond a mechanism (contacts, fluids, gravity
+compensation, tendons) is turned off.
+
+Its free joint has velocities v_theirs = X v_ours with X = diag(R; 1), so that
+
+    a_theirs = X a_ours + X_dot v_ours,   M = X^T M_theirs X,   h = X^T (h_theirs + M_theirs X_dot v)
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import mujoco
 import numpy as np
 
 from factorgraph_dyn import spatial
+from factorgraph_dyn.compare.peers.engines import Call, joint_effect
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Link, Mechanism
 from factorgraph_dyn.spatial import Floats
 
+CALLS = {"forward": mujoco.mj_forward, "inverse": mujoco.mj_inverse}
 JOINTS = {
     "revolute": mujoco.mjtJoint.mjJNT_HINGE,
     "continuous": mujoco.mjtJoint.mjJNT_HINGE,
@@ -23,21 +35,129 @@ JOINTS = {
 }
 
 
-class MujocoPeer:
-    """A mechanism's tree in MuJoCo, at random states of its own."""
+@dataclass
+class MujocoEngine:
+    """A mechanism's tree in MuJoCo.
 
-    def __init__(self, mechanism: Mechanism) -> None:
-        self.model = _model(mechanism)
-        self.data = mujoco.MjData(self.model)
+    Attributes:
+        name: The engine and its version.
+        mechanism: The tree.
+        model, data: MuJoCo's.
+        addresses: Of each of our joints in qpos and qvel.
+    """
+
+    name: str
+    mechanism: Mechanism
+    model: mujoco.MjModel
+    data: mujoco.MjData
+    addresses: dict[str, tuple[int, int]]
+
+    @classmethod
+    def load(cls, mechanism: Mechanism, path: Path) -> MujocoEngine:
+        """Read a file; joints without a name are matched by their order."""
+        try:
+            model = mujoco.MjModel.from_xml_path(str(path))
+        except (ValueError, RuntimeError) as error:
+            raise InputError(f"MuJoCo cannot read {str(path)!r}: {error}") from None
+        if model.njnt != len(mechanism.joint_names) or model.nv != mechanism.nv:
+            raise InputError(
+                f"MuJoCo reads {model.njnt} joints and {model.nv} freedoms from {str(path)!r}; found here: "
+                f"{len(mechanism.joint_names)} and {mechanism.nv}."
+            )
+        for i, joint in enumerate(mechanism.movable_joints):
+            theirs = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, i)
+            if theirs and theirs != joint.name:
+                raise InputError(f"MuJoCo has joint {theirs!r} where {joint.name!r} is expected.")
+        model.opt.density = model.opt.viscosity = 0.0
+        model.opt.wind[:] = 0.0
+        for name in ("body_gravcomp", "tendon_stiffness"):
+            getattr(model, name)[:] = 0.0
+        for i in range(model.ntendon):
+            over_joint = model.wrap_type[model.tendon_adr[i]] == mujoco.mjtWrap.mjWRAP_JOINT
+            if not over_joint or model.tendon_num[i] != 1:  # such tendons are noted and left out
+                model.tendon_damping[i] = model.tendon_armature[i] = 0.0
+        for i, joint in enumerate(mechanism.movable_joints):
+            if joint.nq != joint.nv:
+                model.jnt_stiffness[i] = 0.0  # such springs are noted and left out
+        return cls._of(mechanism, model, range(model.njnt))
+
+    @classmethod
+    def build(cls, mechanism: Mechanism) -> MujocoEngine:
+        """Hand over a mechanism joint by joint, without a file.
+
+        Raises:
+            InputError: A kind of joint that MuJoCo does not have.
+        """
+        model = _model(mechanism)
+        return cls._of(mechanism, model, [model.joint(name).id for name in mechanism.joint_names])
+
+    @classmethod
+    def _of(cls, mechanism: Mechanism, model: mujoco.MjModel, ids: Sequence[int]) -> MujocoEngine:
+        addresses = {
+            name: (int(model.jnt_qposadr[i]), int(model.jnt_dofadr[i]))
+            for name, i in zip(mechanism.joint_names, ids, strict=True)
+        }
+        return cls(f"mujoco {mujoco.__version__}", mechanism, model, mujoco.MjData(model), addresses)
+
+    def call(self, problem: str) -> Call:
+        """Forward or inverse dynamics as users call it, one state."""
         self.data.qvel[:] = 0.1
+        return partial(CALLS[problem], self.model, self.data)
 
-    def forward(self) -> None:
-        """Accelerations from torques: mj_forward."""
+    def set_state(self, q: Floats, v: Floats) -> None:
+        """Put MuJoCo's data to a state of ours."""
+        for joint in self.mechanism.movable_joints:
+            at_q = self.addresses[joint.name][0]
+            values = q[self.mechanism.q_slice(joint.name)].copy()
+            if joint.nq != joint.nv:
+                values[-4:] = values[[-1, -4, -3, -2]]
+            self.data.qpos[at_q : at_q + joint.nq] = values
+        self.data.qvel[:] = self._X(q) @ v
         mujoco.mj_forward(self.model, self.data)
 
-    def inverse(self) -> None:
-        """Torques from accelerations: mj_inverse."""
-        mujoco.mj_inverse(self.model, self.data)
+    def mass_matrix(self, q: Floats) -> Floats:
+        """M at q, shape (nv, nv)."""
+        self.set_state(q, np.zeros(self.model.nv))
+        X = self._X(q)
+        M: Floats = X.T @ self._M() @ X
+        return M
+
+    def forces(self, q: Floats, v: Floats) -> Floats:
+        """h at q, v, shape (nv,)."""
+        self.set_state(q, v)
+        theirs = np.array(self.data.qfrc_bias) - np.array(self.data.qfrc_passive)
+        # our armature acts on the body twist itself, theirs on the velocity in the world
+        inertia = self._M() - np.diag(self.model.dof_armature)
+        h = self._X(q).T @ (theirs + inertia @ self._X_dot_v(q, v))
+        return np.asarray(h + joint_effect(self.mechanism, "friction") * np.sign(v))
+
+    def _M(self) -> Floats:
+        M = np.zeros((self.model.nv, self.model.nv))
+        try:
+            mujoco.mj_fullM(self.model, self.data, M)
+        except TypeError:  # before version 3.4 or so the arguments were others
+            mujoco.mj_fullM(self.model, M, self.data.qM)
+        return M
+
+    def _X(self, q: Floats) -> Floats:
+        X = np.zeros((self.model.nv, self.model.nv))
+        for joint in self.mechanism.movable_joints:
+            start, ours = self.addresses[joint.name][1], self.mechanism.v_slice(joint.name)
+            block = np.eye(joint.nv)
+            if joint.kind == "floating":
+                R = spatial.rotation_of_quaternion(q[self.mechanism.q_slice(joint.name)][3:])
+                block = np.block([[np.zeros((3, 3)), R], [np.eye(3), np.zeros((3, 3))]])
+            X[start : start + joint.nv, ours] = block
+        return X
+
+    def _X_dot_v(self, q: Floats, v: Floats) -> Floats:
+        rate = np.zeros(self.model.nv)
+        for joint in self.mechanism.movable_joints:
+            if joint.kind == "floating":
+                start, own = self.addresses[joint.name][1], v[self.mechanism.v_slice(joint.name)]
+                R = spatial.rotation_of_quaternion(q[self.mechanism.q_slice(joint.name)][3:])
+                rate[start : start + 3] = R @ np.cross(own[:3], own[3:])
+        return rate
 
 
 def _model(mechanism: Mechanism) -> mujoco.MjModel:
@@ -69,3 +189,6 @@ def _set_inertia(body: mujoco.MjsBody, link: Link) -> None:
     body.mass = link.mass
     body.ipos = link.com
     body.fullinertia = inertia[(0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]
+
+
+ADAPTER = MujocoEngine

@@ -1,6 +1,6 @@
 """Compiled kernels on disk, so that a kernel is traced and optimised once a machine.
 
-Takes the bytes that describe what is compiled; gives the object code and facts stored under their hash,
+Takes the words that describe what is compiled; gives the object code and facts stored under their hash,
 if they are there. An entry is one file:
 
     magic and checksum | length of the facts | facts as JSON | object code
@@ -48,13 +48,9 @@ def folder() -> Path | None:
     return storage.FOLDERS.user_cache_path
 
 
-def key(*parts: bytes) -> str:
+def key(*parts: str) -> str:
     """The name under which a kernel is stored: a hash of everything that its code depends on."""
-    digest = hashlib.sha256(f"format {FORMAT}".encode())
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-    return digest.hexdigest()
+    return hashlib.sha256(repr((FORMAT, *parts)).encode()).hexdigest()
 
 
 def read(name: str) -> Entry | None:

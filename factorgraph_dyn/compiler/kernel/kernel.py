@@ -26,18 +26,13 @@ from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.program import Operand, Operations, Program
 from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.equations.problem import Problem
+from factorgraph_dyn.equations.quantities import meaning
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.closure import openness
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.spatial import Floats
 
-_MEANINGS = {
-    "q": "coordinates (rad, m; quaternions x, y, z, w)",
-    "v": "velocities (rad/s, m/s)",
-    "a": "accelerations (rad/s^2, m/s^2)",
-    "tau": "torques and forces (N m, N)",
-}
 _LARGEST_SHOWN = 5  # failing states that a message lists
 
 
@@ -53,7 +48,7 @@ class KernelPlan:
         inputs, outputs: Shapes of arguments and results, without batch axes.
         redundant: Equations that repeat others.
         accuracy: Largest relative error when the kernel was proved.
-        retrace: Gives the program again, for those who want to look at it.
+        retrace: Gives the program again, with or without guards, for those who want to look at it.
         remake: Function and arguments that give the kernel again, for pickling.
     """
 
@@ -65,7 +60,7 @@ class KernelPlan:
     outputs: tuple[Operand, ...]
     redundant: int
     accuracy: float
-    retrace: Callable[[], Program]
+    retrace: Callable[[bool], Program]
     remake: tuple[Callable[..., Kernel], tuple[Any, ...]]
 
 
@@ -231,7 +226,7 @@ class Kernel:
 
     def program(self) -> Program:
         """The straight-line program, traced again."""
-        return self._plan.retrace()
+        return self._plan.retrace(self._plan.problem.guarded)
 
     def check(self, *args: npt.ArrayLike) -> tuple[str, ...]:
         """What is wrong with some states, in names of joints and links; empty where nothing is.
@@ -270,7 +265,7 @@ class Kernel:
 
     def _refusals(self, arguments: list[npt.NDArray[np.float64]], explained: npt.NDArray[np.bool_]) -> list[str]:
         """A sentence for every guard that is the first to refuse some state; those after it only follow."""
-        program = self.program()
+        program = self._plan.retrace(True)
         columns = [array[..., k] for array in arguments for k in range(array.shape[-1])]
         interpreter = Interpreter(program, columns)
         found, explained = [], explained | ~np.isfinite(np.stack(columns)).all(axis=0)
@@ -320,18 +315,16 @@ class Kernel:
     def _parameters(self) -> tuple[list[c_source.Parameter], list[c_source.Parameter]]:
         plan = self._plan
         inputs = [
-            c_source.Parameter(
-                c_source.identifier(name), operand.size, _MEANINGS.get(name, f"{name}, moment and force")
-            )
+            c_source.Parameter(c_source.identifier(name), operand.size, meaning(name))
             for name, operand in zip(self.arguments, plan.inputs, strict=True)
         ]
         outputs = []
         for name, operand in zip(self.outputs, plan.outputs, strict=True):
-            meaning = _MEANINGS.get(name, f"{name}, angular part first")
+            about = meaning(name)
             if plan.problem.kept is not None:
-                meaning = f"{self.problem}, row by row, {operand.shape[0]} x {operand.shape[1]}"
+                about = f"{self.problem}, row by row, {operand.shape[0]} x {operand.shape[1]}"
             label = f"{c_source.identifier(name)}_out" if name in self.arguments else name
-            outputs.append(c_source.Parameter(c_source.identifier(label), operand.size, meaning))
+            outputs.append(c_source.Parameter(c_source.identifier(label), operand.size, about))
         return inputs, outputs
 
 

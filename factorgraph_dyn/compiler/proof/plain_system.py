@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from factorgraph_dyn.compiler.proof.newton_euler import ManyStates, Response
-from factorgraph_dyn.equations.problem import Mask
+from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats

@@ -19,10 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from factorgraph_dyn.compiler.outputs import TRUE_VALUES, Plain
 from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates, Response
 from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TINY, Found, System
 from factorgraph_dyn.compiler.proof.trials import SEED, make_trials
-from factorgraph_dyn.equations.problem import Mask, Problem
+from factorgraph_dyn.equations.given import Mask
+from factorgraph_dyn.equations.problem import Problem
+from factorgraph_dyn.equations.quantities import quantity, split_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats
@@ -89,7 +92,7 @@ class Trial:
             "a": everything if problem.kept == "a" else problem.known_a,
             "tau": everything if problem.kept == "tau" else problem.known_tau,
         }
-        v = np.zeros(self.states.v.shape) if self.still else self.states.v
+        v = self.states.v * ("v" in problem.arguments)
         with np.errstate(all="ignore"):  # states beyond numbers are judged by what comes out
             self.here = ManyStates(self.mechanism, self.states.q, v, natural(self.mechanism).length)
             self.system = System(self.here, ~self.known["a"], ~self.known["tau"])
@@ -99,7 +102,7 @@ class Trial:
     @property
     def is_regular(self) -> bool:
         """Whether the equations determine what is asked for at most states."""
-        asks_wrenches = any(output.startswith("F[") for output in self.problem.outputs)
+        asks_wrenches = any(quantity(output).splits_inertia for output in self.problem.outputs)
         determined = self.system.independent or not asks_wrenches
         return determined and bool(np.median(self.system.condition) < REGULAR)
 
@@ -113,7 +116,7 @@ class Trial:
         """Accelerations that keep closure, and torques that answer them or are of their terms' size."""
         if self.problem.kept is not None:
             return self._units(self.problem.kept)
-        a = self.states.a[:, None]
+        a = self.states.a[:, None] * ("a" in self.problem.arguments or not self.known["a"].any())
         a = a - self.system.closing(self.response(a).missed)
         asked = self.response(a)
         chance = self._rng.normal(size=a.shape) * asked.tau_size
@@ -164,7 +167,7 @@ class Trial:
             results = function(*(arguments[name] for name in self.problem.arguments))
             results = results if isinstance(results, tuple) else (results,)
             answers = {
-                name: result[:, None] if self.problem.kept is None else np.swapaxes(result, 1, 2)
+                name: result.reshape(len(result), 1, -1) if self.problem.kept is None else np.swapaxes(result, 1, 2)
                 for name, result in zip(self.problem.outputs, results, strict=True)
             }
             answered = np.all([np.isfinite(answer).all(axis=(1, 2)) for answer in answers.values()], axis=0)
@@ -196,22 +199,16 @@ class Trial:
         return errors | self._link_errors(others, found) if others else errors
 
     def _link_errors(self, answers: dict[str, Floats], found: Found) -> dict[str, Floats]:
-        """Errors of accelerations, wrenches and twists, moments and forces by their own sizes."""
+        """Errors of what is neither a nor tau, its parts by their own sizes: moments and forces, turns and shifts."""
         tree = self.response(found.a)
         forces = self.system.constraint_forces(tree.tau - found.tau, tree.tau_size)
         closure, of_loops = self.here.loop_loads(*forces)
-        true, blur = self.response(found.a, closure), self.here.response(found.a_blur, still=True)
+        blur = self.here.response(found.a_blur, still=True)
+        plain = Plain(self.here, self.response(found.a, closure), blur, of_loops)
         errors = {}
         for name, answer in answers.items():
-            kind, owner = name[0], name[2:-1]
-            if kind == "V":
-                value, size = self.here.V[owner][:, None], self.here.V_size[owner][:, None]
-            elif kind == "A":
-                value, size = true.A[owner], true.A_size[owner] + blur.A_size[owner]
-            elif owner in of_loops:
-                value, size = of_loops[owner]
-            else:
-                value, size = true.F[owner], true.F_size[owner] + blur.F_size[owner]
+            kind, owner = split_name(name)
+            value, size = TRUE_VALUES[kind](plain, owner)
             errors[name] = _relative(answer - value, value, size)
         return errors
 
@@ -222,16 +219,16 @@ def _counts(states: Mask, sorts: tuple[Mask, Mask]) -> tuple[int, int]:
 
 
 def _relative(difference: Floats, value: Floats, size: Floats) -> Floats:
-    """Errors of both halves of six numbers, in parts of the half or of the terms it is made of."""
-    halves = value.reshape(*value.shape[:-1], 2, 3)
-    scale = np.maximum(np.linalg.norm(halves, axis=-1), CANCELLED * size)
-    scale = np.repeat(np.maximum(scale, TINY), 3, axis=-1)
+    """Errors of the numbers that share a size, in parts of their norm or of the terms they are made of."""
+    alike = value.reshape(*size.shape, -1)
+    scale = np.maximum(np.linalg.norm(alike, axis=-1), CANCELLED * size)
+    scale = np.repeat(np.maximum(scale, TINY), alike.shape[-1], axis=-1)
     errors: Floats = np.abs(difference) / scale
     return errors
 
 
 def _entry_name(mechanism: Mechanism, output: str, entry: int) -> str:
-    if output not in ("a", "tau"):
+    if quantity(output).of:
         return output
     joint = next(name for name in mechanism.joint_names if entry < mechanism.v_slices[name].stop)
     return f"{output}[{joint}]"

@@ -188,14 +188,12 @@ def _undetermined(state: State, a: given.Partial | None, tau: given.Partial | No
 
 
 def _free_wrenches(state: State) -> dict[str, tuple[int, ...]]:
-    nv = state.mechanism.nv
-    nothing, everything = np.zeros(nv, dtype=bool), np.ones(nv, dtype=bool)
-    at_rest = evaluate_state(state.mechanism, state.q, np.zeros(nv))
-    known = Known(np.full(nv, np.nan), np.zeros(nv), nothing, everything)
+    zero = np.zeros(state.mechanism.nv)
+    at_rest = evaluate_state(state.mechanism, state.q, zero)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NearSingularWarning)  # told by the condition
         try:
-            return dict(solve_dynamics(at_rest, known, ordering="colamd").not_unique)
+            return dict(solve_dynamics(at_rest, Known.forward(zero), ordering="colamd").not_unique)
         except FactorGraphDynError:
             return {}  # accelerations are undetermined; the solvers say which and why
 

@@ -177,9 +177,7 @@ def _bias(state: State, external: Mapping[str, Floats] | None) -> Floats:
     """The torques of the tree without accelerations, wrenches from outside included, shape (nv,)."""
     mechanism = state.mechanism
     tree = evaluate_state(mechanism.tree, state.q, state.v)
-    zero = np.zeros(mechanism.nv)
-    everything, nothing = np.ones(mechanism.nv, dtype=bool), np.zeros(mechanism.nv, dtype=bool)
-    graph = dynamics_graph(tree, Known(zero, zero, everything, nothing), external)
+    graph = dynamics_graph(tree, Known.inverse(np.zeros(mechanism.nv)), external)
     names = tuple(name for name in rnea(mechanism.tree) if name in graph.by_name)
     values = solve_graph(graph, Ordering("rnea", names), units=graph_units(mechanism.tree)).values
     h = np.zeros(mechanism.nv)

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compare.peers.engines import MujocoEngine, compare_with_engine
+from factorgraph_dyn.compare.engine_agreement import compare_with_engine
+from factorgraph_dyn.compare.peers.mujoco import MujocoEngine
 from factorgraph_dyn.motion.kinematics import integrate, link_poses
 
 AGREES = 1e-10  # relative, with MuJoCo

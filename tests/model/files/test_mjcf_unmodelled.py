@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compare.peers.engines import MujocoEngine
+from factorgraph_dyn.compare.peers.mujoco import MujocoEngine
 
 DIFFERS = 1e-3  # of the largest force: far more than rounding
 AGREES = 1e-10

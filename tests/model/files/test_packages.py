@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compare.peers.engines import HandedEngine, compare_with_engine, engine_of
+from factorgraph_dyn.compare.engine_agreement import compare_with_engine
+from factorgraph_dyn.compare.peers.engines import engine_of, handed_engine
 from scripts import model_rows
 from scripts.validate_models import model_files, package_folders
 
@@ -36,7 +37,7 @@ def test_model_loads_and_agrees(folder, path):
         assert REFUSED[path.name] in str(error)  # noqa: PT017
         return
     if mechanism.nv:  # no engine here reads SDF
-        engine = HandedEngine.build(mechanism) if path.suffix == ".sdf" else engine_of(mechanism, path)
+        engine = handed_engine(mechanism) if path.suffix == ".sdf" else engine_of(mechanism, path)
         assert compare_with_engine(mechanism, engine, states=STATES).within(TOLERANCE)
         assert mechanism.closure_error(mechanism.neutral()) < 1e-8
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compare.peers.engines import compare_with_engine, engine_of
+from factorgraph_dyn.compare.engine_agreement import compare_with_engine
+from factorgraph_dyn.compare.peers.engines import engine_of
 from factorgraph_dyn.motion.kinematics import link_poses
 
 AGREES = 1e-10  # relative, with other engines

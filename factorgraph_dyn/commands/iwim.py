@@ -1,17 +1,14 @@
-"""``fgdyn iwim`` and ``fgdyn bench papers``: one more right-hand side."""
+"""``fgdyn iwim``: the accelerations that unit inputs cause."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot, split_names
-from factorgraph_dyn.compare import papers as measured
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.show.canvas import check_drawable, new_figure, save_figure
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.solve import Contact, input_dynamics
 
@@ -57,29 +54,6 @@ def iwim(
     print_rows(rows, format, f"M^-1 B of {mechanism.name}, {len(answer.names)} inputs, by {method}")
 
 
-def papers(
-    plot: Annotated[Path | None, typer.Option(help="Draw times over chain length to this file.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="How often every call is timed.")] = measured.ROUNDS,
-    format: FormatOption = "table",
-) -> None:
-    """Measure the tables of the papers and print them beside the published figures."""
-    if plot is not None:
-        check_drawable(plot)  # before minutes of measuring
-    tables = {
-        "M^-1 B (Kroeg, Gattringer & Mueller)": measured.input_matrix_tables(rounds),
-        "M^-1 B over chain length": measured.chain_sweep(rounds=max(1, rounds // 3)),
-        "Orderings of the PUMA 560 in GTSAM (Xie & Dellaert)": measured.ordering_tables(rounds),
-        "Matrix-free products of spatial operators": measured.operator_growth(rounds=max(1, rounds // 3)),
-    }
-    if format == "table":
-        for title, rows in tables.items():
-            print_rows(rows, format, title)
-    else:
-        print_rows([{"table": title} | row for title, rows in tables.items() for row in rows], format)
-    if plot is not None:
-        _draw_sweep(tables["M^-1 B over chain length"], plot)
-
-
 def _contact(text: str) -> Contact:
     """A contact from LINK_OR_FRAME[@x:y:z][/wrench][/world]."""
     place, *options = text.split("/")
@@ -99,16 +73,3 @@ def _numbers(text: str, what: str, separator: str) -> list[float]:
         return [float(part) for part in text.split(separator)]
     except ValueError:
         raise InputError(f"{what} is {text!r}; give numbers separated by {separator!r}.") from None
-
-
-def _draw_sweep(rows: list[dict[str, Any]], path: Path) -> None:
-    figure = new_figure(9.0, 3.6, layout="constrained")
-    axes = figure.subplots(1, 2, sharex=True)
-    for axis, inputs in zip(axes, ("one input", "all inputs"), strict=True):
-        for method, style in (("columns", "o-"), ("iim", "s--"), ("eufm", "^:"), ("O(n)", "-")):
-            times = [row[f"{method}, {inputs} (ms)"] for row in rows]
-            axis.plot([row["links"] for row in rows], times, style, label=method, markersize=4)
-        axis.set(title=f"chain, {inputs}", xlabel="links", ylabel="time (ms)", yscale="log")
-        axis.grid(alpha=0.3)
-    axes[0].legend()
-    save_figure(figure, path)

@@ -1,0 +1,95 @@
+"""What kernels take and give: every quantity by its name, such as ``tau`` or ``A[forearm]``.
+
+A new one is an entry of `QUANTITIES`; how a result is read off a solved graph stands in ``compiler/outputs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.model import Mechanism
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A kind of quantity.
+
+    Attributes:
+        size: How many numbers it has, or the name of the mechanism's attribute that tells.
+        meaning: What a reader of a kernel's C source is told; {} is its name.
+        of: What there is one for each of, a key of `OWNERS`; nothing where there is one a mechanism.
+        is_output: Whether a kernel can give it.
+        in_link_frames: Whether it is written in the frames of links, which must then stay where they are.
+        splits_inertia: Whether it depends on how inertia is shared among links that move together.
+    """
+
+    size: int | str
+    meaning: str
+    of: str = ""
+    is_output: bool = True
+    in_link_frames: bool = False
+    splits_inertia: bool = False
+
+
+QUANTITIES = {
+    "q": Quantity("nq", "coordinates (rad, m; quaternions x, y, z, w)", is_output=False),
+    "v": Quantity("nv", "velocities (rad/s, m/s)", is_output=False),
+    "a": Quantity("nv", "accelerations (rad/s^2, m/s^2)"),
+    "tau": Quantity("nv", "torques and forces (N m, N)"),
+    "wrench": Quantity(6, "{}, moment and force", "link", is_output=False, in_link_frames=True),
+    "A": Quantity(6, "{}, angular part first", "link", in_link_frames=True),
+    "V": Quantity(6, "{}, angular part first", "link", in_link_frames=True),
+    "F": Quantity(6, "{}, angular part first", "joint", in_link_frames=True, splits_inertia=True),
+}
+
+
+def _joints_and_loops(mechanism: Mechanism) -> list[str]:
+    return sorted([*(joint.name for joint in mechanism.joints), *(loop.name for loop in mechanism.loops)])
+
+
+# How messages call them, and their names.
+OWNERS: dict[str, tuple[str, Callable[[Mechanism], Iterable[str]]]] = {
+    "link": ("links", lambda mechanism: mechanism.link_names),
+    "joint": (
+        "joints and loops",
+        _joints_and_loops,
+    ),
+}
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The kind and the owner of a quantity: ``A[forearm]`` is the A of forearm, ``a`` has no owner."""
+    kind, bracket, rest = name.partition("[")
+    return (kind, rest[:-1]) if bracket and rest.endswith("]") else (name, "")
+
+
+def quantity(name: str) -> Quantity:
+    """What a quantity is, by its name or its kind."""
+    return QUANTITIES[split_name(name)[0]]
+
+
+def meaning(name: str) -> str:
+    """What a quantity is, in words."""
+    return quantity(name).meaning.format(name)
+
+
+def size_of(mechanism: Mechanism, name: str) -> int:
+    """How many numbers a quantity has."""
+    size = quantity(name).size
+    return size if isinstance(size, int) else int(getattr(mechanism, size))
+
+
+def check_output(mechanism: Mechanism, name: str) -> None:
+    """Raise an InputError that lists all outputs unless there is one of this name."""
+    kind, owner = split_name(name)
+    found = QUANTITIES.get(kind)
+    if found and found.is_output and (owner in OWNERS[found.of][1](mechanism) if found.of else name == kind):
+        return
+    kinds = [(kind, each.of) for kind, each in QUANTITIES.items() if each.is_output]
+    offers = [kind for kind, of in kinds if not of]
+    for of, (owners, names) in OWNERS.items():
+        each = " and ".join(f"{kind}[{of}]" for kind, other in kinds if other == of)
+        offers.append(f"{each} for the {owners} {', '.join(names(mechanism))}")
+    raise InputError(f"There is no output {name!r}. Outputs: {', '.join(offers)}.")

@@ -1,0 +1,40 @@
+"""Rival engines that are handed a mechanism answer as each other and as the tests' own oracle."""
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.compare.benchmark import benchmark_kernels
+from factorgraph_dyn.compare.peers import mujoco, pinocchio
+from factorgraph_dyn.compare.peers.engines import handed_engine
+from tests.helpers import mixed_tree
+from tests.oracles.engines import pinocchio_oracle
+
+AGREES = 1e-11
+
+
+def test_engines_that_are_handed_a_mechanism():
+    humanoid = fgd.robots.humanoid()
+    q, v = humanoid.random_state(0)
+    one, other, oracle = handed_engine(humanoid), mujoco.ADAPTER.build(humanoid), pinocchio_oracle(humanoid)
+    h = oracle.inverse_dynamics(q, v, 0 * v)
+    for engine in (one, other):
+        np.testing.assert_allclose(engine.mass_matrix(q), oracle.mass_matrix(q), rtol=AGREES, atol=AGREES)
+        np.testing.assert_allclose(engine.forces(q, v), h, rtol=AGREES, atol=AGREES * np.abs(h).max())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_joints_of_every_kind(seed):
+    tree = mixed_tree(seed)
+    q, _ = tree.random_state(seed)
+    M = pinocchio_oracle(tree).mass_matrix(q)
+    np.testing.assert_allclose(handed_engine(tree).mass_matrix(q), M, rtol=AGREES, atol=AGREES * np.abs(M).max())
+
+
+def test_a_kind_that_an_engine_does_not_have_is_refused(monkeypatch):
+    monkeypatch.delitem(pinocchio.JOINTS, "revolute")
+    with pytest.raises(fgd.InputError, match=r"'revolute' is not in Pinocchio.*prismatic"):
+        handed_engine(fgd.robots.rrr())
+    rows = benchmark_kernels(fgd.robots.rrr(), repeats=1)
+    assert [row["problem"] for row in rows] == ["inverse", "forward"]
+    assert all("MuJoCo ns one call" in row and "times faster" not in row for row in rows)
