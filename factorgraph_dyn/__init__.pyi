@@ -57,34 +57,50 @@ from factorgraph_dyn.search import (
 )
 from factorgraph_dyn.show.draw import draw as draw
 from factorgraph_dyn.show.report import write_report as write_report
-from factorgraph_dyn.solve import (
-    Constraints as Constraints,
-    Contact as Contact,
-    Diagnosis as Diagnosis,
+from factorgraph_dyn.equations.inputs import Contact as Contact
+from factorgraph_dyn.solve.dynamics import (
+    forward_dynamics as forward_dynamics,
+    hybrid_dynamics as hybrid_dynamics,
+    inverse_dynamics as inverse_dynamics,
+)
+from factorgraph_dyn.solve.elimination import (
+    eliminate as eliminate,
+    to_gtsam as to_gtsam,
+)
+from factorgraph_dyn.solve.energies import energy as energy
+from factorgraph_dyn.solve.iwim import (
     InputDynamics as InputDynamics,
+    input_dynamics as input_dynamics,
+    input_matrix as input_matrix,
+    iwim as iwim,
+)
+from factorgraph_dyn.solve.loops.diagnosis import (
+    Diagnosis as Diagnosis,
+    diagnose as diagnose,
+)
+from factorgraph_dyn.solve.mass_matrix import (
+    bias as bias,
+    inverse_mass_matrix as inverse_mass_matrix,
+    log_determinant as log_determinant,
+    mass_matrix as mass_matrix,
+)
+from factorgraph_dyn.solve.objectives import (
     MinimumTorque as MinimumTorque,
     MinimumWrench as MinimumWrench,
     SoftFactors as SoftFactors,
-    Solution as Solution,
-    SpatialOperators as SpatialOperators,
+)
+from factorgraph_dyn.solve.simulation import (
     Trajectory as Trajectory,
-    bias as bias,
-    constraints as constraints,
-    diagnose as diagnose,
-    eliminate as eliminate,
-    energy as energy,
-    forward_dynamics as forward_dynamics,
-    hybrid_dynamics as hybrid_dynamics,
-    input_dynamics as input_dynamics,
-    input_matrix as input_matrix,
-    inverse_dynamics as inverse_dynamics,
-    inverse_mass_matrix as inverse_mass_matrix,
-    iwim as iwim,
-    log_determinant as log_determinant,
-    mass_matrix as mass_matrix,
     simulate as simulate,
+)
+from factorgraph_dyn.solve.solution import Solution as Solution
+from factorgraph_dyn.textbook.operators import (
+    SpatialOperators as SpatialOperators,
     spatial_operators as spatial_operators,
-    to_gtsam as to_gtsam,
+)
+from factorgraph_dyn.textbook.projectors import (
+    Constraints as Constraints,
+    constraints as constraints,
 )
 
 __version__: str

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import platformdirs
 
-FOLDERS = platformdirs.PlatformDirs("factorgraph_dyn", appauthor=False)
-"""The package's folders by the customs of each system: ``user_cache_path`` for what can be made again, and so on."""
+FOLDERS = platformdirs.PlatformDirs("factorgraph_dyn", appauthor=False)  # by the customs of each system
 
 
 def write(path: Path, content: bytes) -> None:

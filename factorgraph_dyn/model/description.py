@@ -74,8 +74,6 @@ class Description:
             parts += f", {len(self.loops)} loops, {len(self.couplings)} couplings"
         return f"<Mechanism {self.name!r}: {parts}>"
 
-    # ---- names and sizes
-
     @cached_property
     def topology(self) -> Topology:
         """Who is whose parent, and the order from the base to the tips."""

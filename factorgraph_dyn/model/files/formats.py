@@ -31,8 +31,7 @@ class Source:
     """A file's content, and what its reader may need.
 
     Attributes:
-        content: All of it.
-        file: Its name.
+        content, file: All of it, and its name.
         folder: The folder that included files must be in, or None to allow no includes.
         floating_base: Whether models that nothing ties to the world float.
     """
@@ -127,5 +126,4 @@ FORMATS = (
 
 def format_of(path: str | PathLike[str]) -> str:
     """The format of a file, told by its content: one of ``FORMATS``, or unknown."""
-    found = Source(read_bytes(Path(path)), Path(path)).format
-    return "unknown" if found is None else found.name
+    return getattr(Source(read_bytes(Path(path)), Path(path)).format, "name", "unknown")
