@@ -1,0 +1,31 @@
+"""Code in the documents runs, and prints what they say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]+)\)")
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if "```python" in p.read_text()], ids=lambda page: page.stem)
+def test_pages_print_what_they_say(page, tmp_path):
+    blocks = BLOCK.findall(page.read_text())
+    code = "\n".join(text for kind, text in blocks if kind == "python")
+    said = "\n".join(text.strip() for kind, text in blocks if kind == "text")
+    script = tmp_path / "page.py"
+    script.write_text(code)
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == said
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    for target in LINK.findall(page.read_text()):
+        assert (page.parent / target).exists(), target
