@@ -1,127 +1,37 @@
-"""Rigid-body dynamics as factor graphs: every elimination ordering is an algorithm."""
+"""Rigid-body dynamics as factor graphs: every elimination ordering is an algorithm.
 
-from factorgraph_dyn.compare import OrderingCost, compare_orderings, ordering_cost
-from factorgraph_dyn.compiler import Kernel, compile
-from factorgraph_dyn.equations import (
-    Factor,
-    Known,
-    LinearGraph,
-    Variable,
-    dynamics_graph,
-    evaluate_state,
-    velocity_graph,
-)
-from factorgraph_dyn.errors import (
-    ClosureError,
-    CompileError,
-    FactorGraphDynError,
-    InputError,
-    ModelError,
-    NearSingularWarning,
-    OrderingError,
-    ResidualError,
-    SingularSystemError,
-)
-from factorgraph_dyn.model import Coupling, Frame, Joint, Link, Loop, Mechanism, robots
-from factorgraph_dyn.model.files.load import load, load_actuation, loads
-from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, choose_ordering, eliminate_structure
-from factorgraph_dyn.search import SearchResult, search_orderings
-from factorgraph_dyn.show.draw import draw
-from factorgraph_dyn.show.report import write_report
-from factorgraph_dyn.solve import (
-    Contact,
-    Diagnosis,
-    InputDynamics,
-    MinimumTorque,
-    MinimumWrench,
-    SoftFactors,
-    Solution,
-    Trajectory,
-    bias,
-    diagnose,
-    eliminate,
-    energy,
-    forward_dynamics,
-    hybrid_dynamics,
-    input_dynamics,
-    input_matrix,
-    inverse_dynamics,
-    inverse_mass_matrix,
-    iwim,
-    log_determinant,
-    mass_matrix,
-    simulate,
-    to_gtsam,
-)
-from factorgraph_dyn.textbook import Constraints, SpatialOperators, constraints, spatial_operators
+A name is imported from its room when it is first asked for, so that a model loads no GTSAM and a graph no LLVM. Which
+names there are, and where each one lives, is said once: in ``__init__.pyi``, which type checkers and editors read too.
+"""
+
+import ast as _ast
+import importlib as _importlib
+import pkgutil as _pkgutil
+from pathlib import Path as _Path
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ORDERING_NAMES",
-    "ClosureError",
-    "CompileError",
-    "Constraints",
-    "Contact",
-    "Coupling",
-    "Diagnosis",
-    "Factor",
-    "FactorGraphDynError",
-    "Frame",
-    "InputDynamics",
-    "InputError",
-    "Joint",
-    "Kernel",
-    "Known",
-    "LinearGraph",
-    "Link",
-    "Loop",
-    "Mechanism",
-    "MinimumTorque",
-    "MinimumWrench",
-    "ModelError",
-    "NearSingularWarning",
-    "Ordering",
-    "OrderingCost",
-    "OrderingError",
-    "ResidualError",
-    "SearchResult",
-    "SingularSystemError",
-    "SoftFactors",
-    "Solution",
-    "SpatialOperators",
-    "Trajectory",
-    "Variable",
-    "bias",
-    "choose_ordering",
-    "compare_orderings",
-    "compile",
-    "constraints",
-    "diagnose",
-    "draw",
-    "dynamics_graph",
-    "eliminate",
-    "eliminate_structure",
-    "energy",
-    "evaluate_state",
-    "forward_dynamics",
-    "hybrid_dynamics",
-    "input_dynamics",
-    "input_matrix",
-    "inverse_dynamics",
-    "inverse_mass_matrix",
-    "iwim",
-    "load",
-    "load_actuation",
-    "loads",
-    "log_determinant",
-    "mass_matrix",
-    "ordering_cost",
-    "robots",
-    "search_orderings",
-    "simulate",
-    "spatial_operators",
-    "to_gtsam",
-    "velocity_graph",
-    "write_report",
-]
+_HOMES = {
+    name.name: node.module
+    for node in _ast.parse(_Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    if isinstance(node, _ast.ImportFrom)
+    for name in node.names
+}
+_ROOMS = {module.name for module in _pkgutil.iter_modules(__path__)}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        value = getattr(_importlib.import_module(_HOMES[name]), name)
+    elif name in _ROOMS:
+        value = _importlib.import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

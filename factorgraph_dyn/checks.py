@@ -85,6 +85,14 @@ def check_number(value: object, what: str, error: type[FactorGraphDynError] = In
     return number
 
 
+def check_positive(value: object, what: str, error: type[FactorGraphDynError]) -> float:
+    """The value as a positive number, or an error."""
+    number = check_number(value, what, error)
+    if number <= 0:
+        raise error(f"{what} is {number:g}; it must be positive.")
+    return number
+
+
 def real_numbers(value: npt.ArrayLike, what: str, error: type[FactorGraphDynError], of: str = "") -> Floats:
     """The value as an array of real numbers, nan included."""
     try:

@@ -161,7 +161,7 @@ def quaternion_of_rotation(R: Floats) -> Floats:
     # The largest of the four squared components is the one that is safe to divide by.
     trace = float(np.trace(R))
     squares = np.array([2 * R[0, 0] - trace, 2 * R[1, 1] - trace, 2 * R[2, 2] - trace, trace]) + 1.0
-    off = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    off = twice_sine(R)
     k = int(np.argmax(squares))
     q = np.empty(4)
     if k == 3:
@@ -177,6 +177,27 @@ def quaternion_product(a: Array, b: Array) -> Array:
     """The Hamilton product a b of two quaternions x, y, z, w, shape (4,)."""
     vector = a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3])
     return np.append(vector, a[3] * b[3] - a[:3] @ b[:3])
+
+
+def quaternion_rate(q: Array, omega: Array) -> Array:
+    """The rate of a quaternion x, y, z, w under a body angular velocity, shape (4,)."""
+    return 0.5 * quaternion_product(q, np.append(omega, 0.0 * q[3]))
+
+
+def twice_sine(R: Array) -> Array:
+    """Twice the sine of a rotation's angle, along its axis, shape (3,)."""
+    return np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+
+
+def turn_about(axis: Floats, R: Floats) -> float:
+    """The angle about a unit axis of the rotation that is nearest to R, in (-pi, pi]."""
+    # tr([axis]^T R) = 2 sin for a pure turn; the trace part along the plane gives 2 cos.
+    return float(np.arctan2(axis @ twice_sine(R), np.trace(R) - axis @ R @ axis))
+
+
+def turn_between(axis: Floats, start: Floats, end: Floats) -> float:
+    """The angle about a unit axis that brings one direction nearest to another."""
+    return float(np.arctan2(axis @ np.cross(start, end), start @ end - (axis @ start) * (axis @ end)))
 
 
 def rotation_vector(R: Floats) -> Floats:

@@ -24,7 +24,8 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import robots
 from factorgraph_dyn.ordering import ORDERING_NAMES
 from factorgraph_dyn.show.tables import print_rows
-from factorgraph_dyn.solve import Solution, forward_dynamics, hybrid_dynamics, inverse_dynamics
+from factorgraph_dyn.solve.dynamics import forward_dynamics, hybrid_dynamics, inverse_dynamics
+from factorgraph_dyn.solve.solution import Solution
 
 SOLVERS: dict[str, Callable[..., Solution]] = {
     "forward": forward_dynamics,

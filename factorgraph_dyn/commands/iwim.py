@@ -8,9 +8,10 @@ import numpy as np
 import typer
 
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot, split_names
+from factorgraph_dyn.equations.inputs import Contact
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.show.tables import print_rows
-from factorgraph_dyn.solve import Contact, input_dynamics
+from factorgraph_dyn.solve.iwim import input_dynamics
 
 
 def register(app: typer.Typer) -> None:

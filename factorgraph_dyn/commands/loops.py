@@ -13,9 +13,9 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.show.canvas import check_drawable
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.show.trajectory_plot import plot_trajectory
-from factorgraph_dyn.solve import diagnose as diagnose_mechanism
-from factorgraph_dyn.solve import simulate as simulate_mechanism
+from factorgraph_dyn.solve.loops.diagnosis import diagnose as diagnose_mechanism
 from factorgraph_dyn.solve.simulation import Method
+from factorgraph_dyn.solve.simulation import simulate as simulate_mechanism
 from factorgraph_dyn.spatial import Floats
 
 StartOption = Annotated[

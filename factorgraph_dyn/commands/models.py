@@ -14,8 +14,9 @@ from factorgraph_dyn.compare.engine_agreement import Agreement, compare_with_eng
 from factorgraph_dyn.compare.peers.engines import engine_of, handed_engine
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.files.load import format_of
+from factorgraph_dyn.model.files.formats import format_of
 from factorgraph_dyn.model.files.write_urdf import to_urdf
+from factorgraph_dyn.model.parts import EFFECTS
 from factorgraph_dyn.show.tables import print_rows
 
 TOLERANCE = 1e-8  # relative; rounding of an ill-conditioned mass matrix is allowed on top
@@ -104,16 +105,14 @@ def link_rows(mechanism: Mechanism) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"link": "  " * depth + name, "joint": None, "kind": "base"}
         if name != mechanism.base:
             joint = mechanism.topology.joint_into[name]
-            axis = joint.axes[0].round(6) + 0.0 if joint.kind not in ("fixed", "floating", "spherical") else None
+            axis = joint.axes[0].round(6) + 0.0 if joint.type.axis_count else None
             row |= {
                 "joint": joint.name,
                 "kind": joint.kind,
                 "axis": None if axis is None else axis.tolist(),
                 "limits": None if joint.limits is None else list(joint.limits),
                 "effects": " ".join(
-                    f"{key} {np.max(getattr(joint, key)):.4g}"
-                    for key in ("armature", "damping", "friction", "stiffness")
-                    if np.any(getattr(joint, key))
+                    f"{key} {np.max(getattr(joint, key)):.4g}" for key in EFFECTS if np.any(getattr(joint, key))
                 ),
                 "motor": "yes" if joint.actuated and joint.nv else "",
             }

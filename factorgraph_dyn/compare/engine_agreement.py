@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from factorgraph_dyn import solve
 from factorgraph_dyn.compare.peers.engines import Engine
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.solve.dynamics import forward_dynamics, inverse_dynamics
+from factorgraph_dyn.solve.mass_matrix import inverse_mass_matrix, mass_matrix
 from factorgraph_dyn.spatial import Floats
 
 SINGULAR = 1e14  # condition numbers of M above it leave no digits
@@ -63,15 +64,15 @@ def _compare_at_state(tree: Mechanism, engine: Engine, rng: np.random.Generator)
     a, tau = rng.normal(size=(2, tree.nv))
     M, h = engine.mass_matrix(q), engine.forces(q, v)
     condition = float(np.linalg.cond(M)) if tree.nv else 1.0
-    mass = relative_difference(solve.mass_matrix(tree, q) - M, _matrix_scale(M))
-    inverse = relative_difference(solve.inverse_dynamics(tree, q, v, a).tau - (M @ a + h), np.abs(M) @ abs(a) + abs(h))
+    mass = relative_difference(mass_matrix(tree, q) - M, _matrix_scale(M))
+    inverse = relative_difference(inverse_dynamics(tree, q, v, a).tau - (M @ a + h), np.abs(M) @ abs(a) + abs(h))
     if condition > SINGULAR:
         return mass, np.nan, inverse, np.nan, condition
     try:
         M_inverse = np.asarray(np.linalg.inv(M), dtype=np.float64)
-        inverse_mass = relative_difference(solve.inverse_mass_matrix(tree, q) - M_inverse, _matrix_scale(M_inverse))
+        inverse_mass = relative_difference(inverse_mass_matrix(tree, q) - M_inverse, _matrix_scale(M_inverse))
         forward = relative_difference(
-            solve.forward_dynamics(tree, q, v, tau).a - np.linalg.solve(M, tau - h),
+            forward_dynamics(tree, q, v, tau).a - np.linalg.solve(M, tau - h),
             np.abs(M_inverse) @ np.abs(tau - h),
         )
     except SingularSystemError:

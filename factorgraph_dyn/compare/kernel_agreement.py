@@ -24,7 +24,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from factorgraph_dyn import solve
 from factorgraph_dyn.compare.engine_agreement import NEGLIGIBLE, SINGULAR, relative_difference
 from factorgraph_dyn.compare.peers.engines import Engine
 from factorgraph_dyn.compiler.kernel.compile import compile
@@ -32,8 +31,9 @@ from factorgraph_dyn.errors import FactorGraphDynError, InputError, NearSingular
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.ordering import OrderingLike
+from factorgraph_dyn.solve.dynamics import forward_dynamics, inverse_dynamics
 from factorgraph_dyn.spatial import Floats
-from factorgraph_dyn.textbook import constraints
+from factorgraph_dyn.textbook.projectors import constraints
 
 ROUNDING = 1e-14  # of a backward-stable solve, times the condition number
 RANK = 1e-12  # singular values below this share of the largest are zero
@@ -209,7 +209,7 @@ def _answers(
     M, h = engine.mass_matrix(q), engine.forces(q, v)
     if problem == "inverse" and not mechanism.is_closed_kind:  # whatever M is
         a = rng.normal(size=mechanism.nv) * natural(mechanism).v
-        graph = _solved(lambda: solve.inverse_dynamics(mechanism, q, v, a, ordering="colamd").tau)
+        graph = _solved(lambda: inverse_dynamics(mechanism, q, v, a, ordering="colamd").tau)
         scale = np.abs(M) @ np.abs(a) + np.abs(h)
         return Answers((q, v, a), graph, M @ a + h, np.eye(mechanism.nv), scale, NEGLIGIBLE, 1.0)
     Z, a_p, closure_condition = _motions(mechanism, q, v)
@@ -224,10 +224,10 @@ def _answers(
     floor = 1.0 if mechanism.is_closed_kind else NEGLIGIBLE
     if problem == "forward":
         scale = np.abs(P) @ (np.abs(tau) + np.abs(h) + np.abs(M) @ np.abs(a_p)) + np.abs(a_p)
-        graph = _solved(lambda: solve.forward_dynamics(mechanism, q, v, tau, ordering="colamd").a)
+        graph = _solved(lambda: forward_dynamics(mechanism, q, v, tau, ordering="colamd").a)
         project = np.diag(1.0 / natural(mechanism).v)
         return Answers((q, v, tau), graph, a, project, project @ scale, floor, condition)
-    graph = _solved(lambda: solve.inverse_dynamics(mechanism, q, v, a, actuated=motors, ordering="colamd").tau)
+    graph = _solved(lambda: inverse_dynamics(mechanism, q, v, a, actuated=motors, ordering="colamd").tau)
     scale = np.abs(Z.T) @ (np.abs(M) @ np.abs(a) + np.abs(h))
     return Answers((q, v, a), graph, M @ a + h, Z.T, scale, floor, closure_condition)
 

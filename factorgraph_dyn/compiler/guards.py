@@ -23,17 +23,16 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn import spatial
-from factorgraph_dyn.compiler.describe.reframe import TURNING
 from factorgraph_dyn.compiler.program import Guard
 from factorgraph_dyn.compiler.tape.symbol import Symbol, references
 from factorgraph_dyn.compiler.tape.tape import Tape
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.dynamics_graph import link_accelerations
 from factorgraph_dyn.model import Loop, Mechanism
+from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.units import Natural
 from factorgraph_dyn.motion.closure import constant_directions, coupling_error
 from factorgraph_dyn.motion.kinematics import link_poses
-from factorgraph_dyn.motion.loop_groups import loop_groups
 from factorgraph_dyn.motion.random_states import APART, MOST_MODES
 from factorgraph_dyn.spatial import Array, Floats, cross
 
@@ -203,7 +202,7 @@ def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own
     for group in loop_groups(mechanism):
         plain = [joint for joint in group.joints if joint.nq == joint.nv == 1]
         places = [mechanism.q_slices[joint.name].start for joint in plain]
-        turns = [joint.kind in TURNING for joint in plain]
+        turns = [joint.is_hinge for joint in plain]
         modes = _different(samples[:, places] / own.q[places], turns)
         if not plain or len(modes) > MOST_MODES:
             continue  # joints that move have as many configurations as samples

@@ -50,8 +50,7 @@ from factorgraph_dyn.equations.problem import Problem, problem_graph, without_ke
 from factorgraph_dyn.equations.quantities import quantity, size_of
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
-from factorgraph_dyn.model.units import natural
-from factorgraph_dyn.motion.size import measured
+from factorgraph_dyn.model.units import measured, natural
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 from factorgraph_dyn.spatial import Floats
 

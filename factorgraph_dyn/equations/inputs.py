@@ -24,7 +24,6 @@ from factorgraph_dyn.checks import as_names, check_choice, check_finite, check_k
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.edit import find_place
 from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
 from factorgraph_dyn.spatial import Floats
 
@@ -159,7 +158,7 @@ def contact_pose(mechanism: Mechanism, contact: Contact, poses: Mapping[str, Flo
 
     The poses T_world_link of the links are needed for contacts in world axes only.
     """
-    link, T_link_frame = find_place(mechanism, contact.link)
+    link, T_link_frame = mechanism.place(contact.link)
     R, p = T_link_frame[:3, :3], T_link_frame[:3, 3]
     if contact.point.any():
         p = p + R @ contact.point

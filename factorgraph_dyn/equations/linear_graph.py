@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_kind
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.spatial import Array
+
+if TYPE_CHECKING:
+    import networkx as nx  # imported where it is used: it takes a third of a second
 
 
 class Variable(NamedTuple):
@@ -133,6 +135,8 @@ class LinearGraph:
 
     def to_networkx(self) -> nx.Graph:
         """The factor graph for graph algorithms: variables (bipartite=0) joined to factors (bipartite=1) by name."""
+        import networkx as nx
+
         graph = nx.Graph()
         graph.add_nodes_from((str(variable) for variable in self.variables), bipartite=0)
         for factor in self.factors:

@@ -15,13 +15,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
 from factorgraph_dyn.errors import ModelError
-from factorgraph_dyn.model.mechanism import Mechanism
-from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model.description import Description
+from factorgraph_dyn.model.parts import EFFECTS, Coupling, Frame, Joint, Link, Loop
 from factorgraph_dyn.spatial import Floats, inverse_pose
+
+Made = TypeVar("Made", bound=Description)
 
 ROUNDING = 1e-15  # of a rotation's entries, and of a shift's beside its largest
 
@@ -44,6 +47,7 @@ class Connection:
 
 
 def assemble(
+    make: type[Made],
     name: str,
     bodies: Sequence[Link],
     connections: Sequence[Connection],
@@ -53,8 +57,8 @@ def assemble(
     frames: Iterable[Frame] = (),
     gravity: Floats | Sequence[float] = (0.0, 0.0, -9.81),
     notes: Iterable[str] = (),
-) -> Mechanism:
-    """The mechanism of bodies and connections whose tree starts at ``base``.
+) -> Made:
+    """The mechanism, ``make`` of its parts, of bodies and connections whose tree starts at ``base``.
 
     A body whose link frame had to move gets a ``Frame`` of its own name where it was (with ``_body``
     added where the name is taken).
@@ -96,7 +100,7 @@ def assemble(
         if not np.array_equal(T, np.eye(4))
         and (free := next((name for name in (body, f"{body}_body") if name not in taken), None))
     ]
-    return Mechanism(
+    return make(
         name,
         tuple(moved_link(body, T_body_link[body.name]) for body in bodies),
         tuple(in_order),
@@ -163,16 +167,9 @@ def _tree_joint(connection: Connection, turned: bool, T_link_body: dict[str, Flo
 
 def turned_round(joint: Joint) -> Joint:
     """The joint whose motion is the inverse of another's, at the same q for joints of one freedom."""
-    axes = np.asarray(joint.axis)
-    axis = -joint.axes[::-1] if joint.kind == "universal" else -axes
-    if joint.kind == "planar":
-        axis = axes  # the plane stays; its coordinates are those of the reversed motion
-    effects = {
-        field: np.asarray(getattr(joint, field))[::-1]
-        for field in ("armature", "damping", "friction", "stiffness", "rest")
-        if joint.kind == "universal"
-    }
-    return replace(joint, axis=axis, **effects)  # type: ignore[arg-type]
+    order = joint.type.turned_freedoms
+    effects = {name: getattr(joint, name)[order] for name in (*EFFECTS, "rest")}
+    return replace(joint, axis=joint.type.turned_axis(joint.axis), **effects)
 
 
 def _loop(connection: Connection, T_link_body: dict[str, Floats]) -> Loop:
@@ -190,7 +187,7 @@ def _loop(connection: Connection, T_link_body: dict[str, Floats]) -> Loop:
 
 
 def _lost_effects(joint: Joint) -> str:
-    names = [n for n in ("armature", "damping", "friction", "stiffness") if np.any(getattr(joint, n))]
+    names = [n for n in EFFECTS if np.any(getattr(joint, n))]
     return f"; its {', '.join(names)} is not used" if names else ""
 
 

@@ -5,61 +5,35 @@ of order one, the unknowns are then of the sizes
 
     A[link]  1, l        F[joint]  m l^2, m l        a[joint]  1 or l        tau[joint]  m l^2 or m l, armature
 
-so that the terms of an equation are comparable, for a light finger on a heavy arm, too. The radius is that of the link
-and its joints; or that at which all bodies lie, were the mechanism stretched out, which is what pivots grow to along a
-chain. Around a loop, and through a coupling, joints feel each other's armatures and, in part, bodies.
+so that the terms of an equation are comparable, for a light finger on a heavy arm, too. The radius is the link's
+reach (``model.lengths``); or that at which all bodies lie, were the mechanism stretched out, which is what pivots grow
+to along a chain. Around a loop, and through a coupling, joints feel each other's armatures and, in part, bodies.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from factorgraph_dyn.model.lengths import mass_within, reaches
+from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
+from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link, Loop
-from factorgraph_dyn.model.units import freedom_units, natural, radius_of_gyration
-from factorgraph_dyn.motion.loop_groups import Group, loop_groups, loop_paths
+from factorgraph_dyn.model.units import Scale, natural
 from factorgraph_dyn.spatial import Floats
-
-if TYPE_CHECKING:
-    from factorgraph_dyn.model.mechanism import Mechanism
 
 _PASSED_ON = 1e-3  # of the largest inertia around a loop, which a light link between heavy ones has to carry on
 _LEAST_LENGTH = 1e-6  # of the mechanism's length, for joints at which nothing lies apart
 
 
-@dataclass(frozen=True)
-class Carried:
-    """The bodies that a joint carries: their mass, kg, and the radius at which they lie, m."""
-
-    mass: float
-    radius: float
-
-    @property
-    def inertia(self) -> float:
-        """The inertia of the bodies about the joint, kg m^2."""
-        return self.mass * self.radius**2
-
-    @property
-    def motion(self) -> Floats:
-        """Sizes of an acceleration [angular; linear], shape (6,)."""
-        return np.array([1.0, 1.0, 1.0, *[self.radius] * 3])
-
-    @property
-    def wrench(self) -> Floats:
-        """Sizes of a wrench [moment; force], shape (6,)."""
-        return self.inertia / self.motion
-
-    def freedoms(self, part: Joint | Loop) -> Floats:
-        """Sizes of the accelerations of a joint or loop, shape (nv,)."""
-        return freedom_units(part, self.radius)
+class Carried(Scale):
+    """The bodies that a joint carries: their mass and the length at which they lie give the sizes of its terms."""
 
     def torque(self, part: Joint | Loop) -> Floats:
         """Sizes of the torques and forces of a joint or loop, armature included, shape (nv,)."""
         armature = part.armature if isinstance(part, Joint) else 0.0
-        return np.maximum(self.inertia / self.freedoms(part), armature * self.freedoms(part))
+        return np.maximum(self.work / self.freedoms(part), armature * self.freedoms(part))
 
 
 @lru_cache(maxsize=256)
@@ -71,19 +45,19 @@ def carried(mechanism: Mechanism, *, stretched: bool = False) -> dict[str, Carri
         stretched: Take the radius at which all bodies lie instead of that of the link.
     """
     units = natural(mechanism)
-    lengths = _link_lengths(mechanism, units.extent)
+    reach = reaches(mechanism)
     moments = {link.name: _moments(link, units.extent) for link in mechanism.links}
     found: dict[str, Carried] = {}
     for joint in reversed(mechanism.topology.outward):
         mass, first, second = moments[joint.child].tolist()
         shift = float(np.linalg.norm(np.asarray(joint.placement)[:3, 3]))
-        radius = max(lengths[joint.child], shift if joint.parent != mechanism.base else 0.0)
+        radius = max(reach[joint.child], shift if joint.parent != mechanism.base else 0.0)
         if stretched and mass:
             radius = max(radius, float(np.sqrt(second / mass)))
         # What has no length or no mass takes the mechanism's.
         radius = max(radius or units.extent, _LEAST_LENGTH * units.extent)
         inertia = float(np.abs(mechanism.link_by_name[joint.child].spatial_inertia[:3, :3]).max())
-        found[joint.name] = Carried(max(mass, inertia / radius**2) or units.weight, radius)
+        found[joint.name] = Carried(length=radius, mass=max(mass, inertia / radius**2) or units.weight)
         moments[joint.parent] += (mass, first + shift * mass, second + 2 * shift * first + shift**2 * mass)
     for group in loop_groups(mechanism):
         _share(mechanism, group, found)
@@ -95,27 +69,10 @@ def carried(mechanism: Mechanism, *, stretched: bool = False) -> dict[str, Carri
 
 
 def _moments(link: Link, extent: float) -> Floats:
-    """Mass, first and second moment of a body about its frame, were it all on one side, shape (3,).
-
-    A body whose mass would have to lie beyond the mechanism's length has it for form's sake, and counts as without.
-    """
+    """Mass, first and second moment of a body about its frame, were it all on one side, shape (3,)."""
     second = float(np.abs(link.spatial_inertia[:3, :3]).max())
-    mass = link.mass if radius_of_gyration(link) <= (1 + _LEAST_LENGTH) * extent else 0.0
+    mass = mass_within(link, extent)
     return np.array([mass, np.sqrt(mass * second), second])
-
-
-def _link_lengths(mechanism: Mechanism, extent: float) -> dict[str, float]:
-    """The radius of each link's body about its frame, or the distance of a joint on it if that is larger."""
-    lengths = {}
-    for link in mechanism.links:
-        mass, _, second = _moments(link, extent).tolist()
-        lengths[link.name] = float(np.sqrt(second / mass)) if mass else 0.0
-    ends = [(joint.parent, joint.placement) for joint in mechanism.joints]
-    ends += [(loop.predecessor, loop.predecessor_placement) for loop in mechanism.loops]
-    ends += [(loop.successor, loop.successor_placement) for loop in mechanism.loops]
-    for link_name, placement in ends:
-        lengths[link_name] = max(lengths[link_name], float(np.linalg.norm(np.asarray(placement)[:3, 3])))
-    return lengths
 
 
 def _share(mechanism: Mechanism, group: Group, found: dict[str, Carried]) -> None:
@@ -125,10 +82,10 @@ def _share(mechanism: Mechanism, group: Group, found: dict[str, Carried]) -> Non
         for way in loop_paths(mechanism, loop):
             joints.update(way)
     armature = max(_armature(joint, found[joint.name]) for joint in joints)
-    least = max(armature, _PASSED_ON * max(found[joint.name].inertia for joint in joints))
+    least = max(armature, _PASSED_ON * max(found[joint.name].work for joint in joints))
     for joint in joints:
         here = found[joint.name]
-        found[joint.name] = Carried(max(here.mass, least / here.radius**2), here.radius)
+        found[joint.name] = Carried(length=here.length, mass=max(here.mass, least / here.length**2))
 
 
 def _armature(joint: Joint, here: Carried) -> float:

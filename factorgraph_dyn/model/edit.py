@@ -1,12 +1,13 @@
-"""Small pure functions that give a new mechanism from an old one; nothing is changed in place.
+"""New mechanisms from an old one: methods that give what is asked for and change nothing in place.
 
-Link frames, coordinates and names stay what they were wherever they can. Runs once a mechanism.
+Link frames, coordinates and names stay what they were wherever they can.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,289 +15,291 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import as_names, check_entries, check_finite, check_mapping
 from factorgraph_dyn.errors import InputError, ModelError, check_name
 from factorgraph_dyn.model.assembly import Connection, assemble, tidy
-from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.description import PARTS
+from factorgraph_dyn.model.moving import Moving
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
-from factorgraph_dyn.motion.kinematics import link_poses
-from factorgraph_dyn.motion.size import measured
 from factorgraph_dyn.spatial import Floats, skew
 
 WORLD = "world"
 FLOATING_BASE = "floating_base"
 
 
-def float_base(mechanism: Mechanism) -> Mechanism:
-    """The mechanism on a free base: a floating joint to the old base from a new, fixed one.
+class Editable(Moving):
+    """A mechanism from which others can be made."""
 
-    The new base is called ``world`` and the joint ``floating_base``, with underscores added where
-    these names are taken. The joint is not actuated.
-    """
-    world = _free_name(WORLD, mechanism.link_names)
-    taken = [
-        *(x.name for x in mechanism.joints),
-        *(x.name for x in mechanism.loops),
-        *(x.name for x in mechanism.couplings),
-    ]
-    joint = Joint(_free_name(FLOATING_BASE, taken), "floating", world, mechanism.base, actuated=False)
-    return replace(mechanism, links=(Link(world), *mechanism.links), joints=(joint, *mechanism.joints))
+    def float_base(self) -> Self:
+        """The mechanism on a free base: a floating joint to the old base from a new, fixed one.
 
+        The new base is called ``world`` and the joint ``floating_base``, with underscores added where
+        these names are taken. The joint is not actuated.
+        """
+        world = _free_name(WORLD, self.link_names)
+        tied: list[Joint | Loop | Coupling] = [*self.joints, *self.loops, *self.couplings]
+        name = _free_name(FLOATING_BASE, (part.name for part in tied))
+        joint = Joint(name, "floating", world, self.base, actuated=False)
+        return replace(self, links=(Link(world), *self.links), joints=(joint, *self.joints))
 
-def merge_fixed(mechanism: Mechanism) -> Mechanism:
-    """The mechanism with every link on a fixed joint merged into its parent.
+    def merge_fixed(self) -> Self:
+        """The mechanism with every link on a fixed joint merged into its parent.
 
-    A merged link leaves a frame of its name, unless a frame has that name already.
-    """
-    carrier: dict[str, tuple[str, Floats]] = {mechanism.base: (mechanism.base, np.eye(4))}
-    for joint in mechanism.topology.outward:
-        if joint.kind == "fixed":
-            host, T = carrier[joint.parent]
-            carrier[joint.child] = (host, tidy(T @ np.asarray(joint.placement)))
-        else:
-            carrier[joint.child] = (joint.child, np.eye(4))
+        A merged link leaves a frame of its name, unless a frame has that name already.
+        """
+        carrier: dict[str, tuple[str, Floats]] = {self.base: (self.base, np.eye(4))}
+        for joint in self.topology.outward:
+            if not joint.nv:
+                host, T = carrier[joint.parent]
+                carrier[joint.child] = (host, tidy(T @ np.asarray(joint.placement)))
+            else:
+                carrier[joint.child] = (joint.child, np.eye(4))
 
-    def placed(link: str, T: npt.ArrayLike) -> Floats:
-        return tidy(carrier[link][1] @ np.asarray(T))
+        def placed(link: str, T: npt.ArrayLike) -> Floats:
+            return tidy(carrier[link][1] @ np.asarray(T))
 
-    links = {link.name: link for link in mechanism.links if carrier[link.name][0] == link.name}
-    frames = [replace(f, link=carrier[f.link][0], placement=placed(f.link, f.placement)) for f in mechanism.frames]
-    named = {frame.name for frame in frames}
-    for link in mechanism.links:
-        host, T = carrier[link.name]
-        if host != link.name:
-            links[host] = _with_mass(links[host], link, T)
-            if link.name not in named:
-                frames.append(Frame(link.name, host, T))
-    joints = tuple(
-        replace(joint, parent=carrier[joint.parent][0], placement=placed(joint.parent, joint.placement))
-        for joint in mechanism.joints
-        if joint.kind != "fixed"
-    )
-    loops, notes = [], list(mechanism.notes)
-    for loop in mechanism.loops:
-        ends = carrier[loop.predecessor][0], carrier[loop.successor][0]
-        if ends[0] == ends[1]:
-            notes.append(f"Loop {loop.name!r} joins links that are merged into {ends[0]!r}; it is dropped.")
-            continue
-        loops.append(
-            replace(
-                loop,
-                predecessor=ends[0],
-                successor=ends[1],
-                predecessor_placement=placed(loop.predecessor, loop.predecessor_placement),
-                successor_placement=placed(loop.successor, loop.successor_placement),
+        links = {link.name: link for link in self.links if carrier[link.name][0] == link.name}
+        frames = [replace(f, link=carrier[f.link][0], placement=placed(f.link, f.placement)) for f in self.frames]
+        named = {frame.name for frame in frames}
+        for link in self.links:
+            host, T = carrier[link.name]
+            if host != link.name:
+                links[host] = _with_mass(links[host], link, T)
+                if link.name not in named:
+                    frames.append(Frame(link.name, host, T))
+        joints = tuple(
+            replace(joint, parent=carrier[joint.parent][0], placement=placed(joint.parent, joint.placement))
+            for joint in self.joints
+            if joint.nv
+        )
+        loops, notes = [], list(self.notes)
+        for loop in self.loops:
+            ends = carrier[loop.predecessor][0], carrier[loop.successor][0]
+            if ends[0] == ends[1]:
+                notes.append(f"Loop {loop.name!r} joins links that are merged into {ends[0]!r}; it is dropped.")
+                continue
+            loops.append(
+                replace(
+                    loop,
+                    predecessor=ends[0],
+                    successor=ends[1],
+                    predecessor_placement=placed(loop.predecessor, loop.predecessor_placement),
+                    successor_placement=placed(loop.successor, loop.successor_placement),
+                )
             )
+        return replace(
+            self,
+            links=tuple(links.values()),
+            joints=joints,
+            loops=tuple(loops),
+            frames=tuple(frames),
+            notes=tuple(notes),
         )
-    return replace(
-        mechanism,
-        links=tuple(links.values()),
-        joints=joints,
-        loops=tuple(loops),
-        frames=tuple(frames),
-        notes=tuple(notes),
-    )
 
+    def subset(self, *, base: str | None = None, tips: Iterable[str] = (), q: npt.ArrayLike | None = None) -> Self:
+        """The part of the mechanism from a link outward, to the given tips or to every end.
 
-def subset(
-    mechanism: Mechanism, *, base: str | None = None, tips: Iterable[str] = (), q: npt.ArrayLike | None = None
-) -> Mechanism:
-    """The part of the mechanism from a link outward, to the given tips or to every end.
+        The new base is fixed as it stands at the configuration q (default the neutral one), so that
+        gravity keeps its direction. Loops, couplings and frames stay where all their ends do; a loop or
+        coupling that is cut is dropped with a note.
 
-    The new base is fixed as it stands at the configuration q (default the neutral one), so that
-    gravity keeps its direction. Loops, couplings and frames stay where all their ends do; a loop or
-    coupling that is cut is dropped with a note.
-
-    Args:
-        mechanism: The whole.
-        base: Name of the link that becomes the base; default the base.
-        tips: Names of the last links to keep; default all beyond the base.
-        q: Where the base stands, shape (nq,).
-    """
-    start = mechanism.base if base is None else base
-    tips = as_names(tips, "tips")
-    for name in (start, *tips):
-        mechanism.check_link(name)
-    paths = {link: _path(mechanism, link, start) for link in mechanism.link_names}
-    ends = tips or tuple(link for link, path in paths.items() if path is not None)
-    kept = {start}
-    for tip in ends:
-        path = paths[tip]
-        if path is None:
-            raise InputError(f"Link {tip!r} is not beyond link {start!r}; choose tips that are.")
-        kept.update(path)
-    joints = tuple(j for j in mechanism.joints if j.child in kept and j.child != start)
-    names = {joint.name for joint in joints}
-    loops = tuple(x for x in mechanism.loops if {x.predecessor, x.successor} <= kept)
-    couplings = tuple(c for c in mechanism.couplings if {c.joint, c.source} <= names)
-    closed: list[Loop | Coupling] = [*mechanism.loops, *mechanism.couplings]
-    staying: list[Loop | Coupling] = [*loops, *couplings]
-    cut = [x.name for x in closed if x not in staying and not _outside(x, kept, names)]
-    return replace(
-        mechanism,
-        links=tuple(link for link in mechanism.links if link.name in kept),
-        joints=joints,
-        loops=loops,
-        couplings=couplings,
-        frames=tuple(frame for frame in mechanism.frames if frame.link in kept),
-        gravity=_gravity_at(mechanism, start, q),
-        notes=(*mechanism.notes, *(f"{name!r} was cut by taking a subset; it is dropped." for name in cut)),
-    )
-
-
-def lock(mechanism: Mechanism, joints: Iterable[str] | Mapping[str, npt.ArrayLike]) -> Mechanism:
-    """The mechanism with joints fixed where they stand.
-
-    Args:
-        mechanism: The mechanism with these joints free.
-        joints: Names, to be fixed at their neutral place, or {name: coordinates}. A joint coupled to a
-            locked one is locked with it.
-    """
-    values = dict(joints) if isinstance(joints, Mapping) else dict.fromkeys(as_names(joints, "joints"))
-    places: dict[str, Floats] = {}
-    for name, value in values.items():
-        mechanism.check_joint(name)
-        joint = mechanism.joint_by_name[name]
-        if value is None:
-            place = joint.type.neutral()
-        else:
-            what = f"The place where joint {name!r} is locked"
-            place = check_finite(check_entries(value, joint.nq, what), (joint.nq,), what)
-        places[name] = joint.type.normalise(place)
-    couplings = _propagate_locks(mechanism, places)
-
-    def locked(joint: Joint) -> Joint:
-        if joint.name not in places:
-            return joint
-        motion = joint.type.pose(joint.axes, joint.pitch, places[joint.name])
-        T = tidy(np.asarray(joint.placement) @ motion)
-        return Joint(joint.name, "fixed", joint.parent, joint.child, placement=T)
-
-    return replace(mechanism, joints=tuple(locked(j) for j in mechanism.joints), couplings=couplings)
-
-
-def change_base(mechanism: Mechanism, link: str, *, q: npt.ArrayLike | None = None) -> Mechanism:
-    """The mechanism seen from another link, which becomes the base.
-
-    Where the base has one joint and it is floating, the other link becomes the floating one; else the
-    link is fixed as it stands at the configuration q (default the neutral one), so that gravity keeps
-    its direction. Joints on the way are turned round: those of one freedom keep their coordinates,
-    others describe the reversed motion.
-    """
-    mechanism.check_link(link)
-    out = mechanism.topology.joints_out[mechanism.base]
-    if link == mechanism.base:
-        return mechanism
-    if len(out) == 1 and out[0].kind == "floating" and not _touches(mechanism, mechanism.base):
-        floating = out[0]
-        inner = _rebased(
-            replace(
-                mechanism,
-                links=tuple(x for x in mechanism.links if x.name != mechanism.base),
-                joints=tuple(j for j in mechanism.joints if j.name != floating.name),
-            ),
-            link,
-            np.asarray(mechanism.gravity),
+        Args:
+            base: Name of the link that becomes the base; default the base.
+            tips: Names of the last links to keep; default all beyond the base.
+            q: Where the base stands, shape (nq,).
+        """
+        start = self.base if base is None else base
+        tips = as_names(tips, "tips")
+        for name in (start, *tips):
+            self.check_link(name)
+        paths = {link: self._path(link, start) for link in self.link_names}
+        ends = tips or tuple(link for link, path in paths.items() if path is not None)
+        kept = {start}
+        for tip in ends:
+            path = paths[tip]
+            if path is None:
+                raise InputError(f"Link {tip!r} is not beyond link {start!r}; choose tips that are.")
+            kept.update(path)
+        joints = tuple(j for j in self.joints if j.child in kept and j.child != start)
+        names = {joint.name for joint in joints}
+        loops = tuple(x for x in self.loops if {x.predecessor, x.successor} <= kept)
+        couplings = tuple(c for c in self.couplings if {c.joint, c.source} <= names)
+        closed: list[Loop | Coupling] = [*self.loops, *self.couplings]
+        staying: list[Loop | Coupling] = [*loops, *couplings]
+        cut = [x.name for x in closed if x not in staying and not _outside(x, kept, names)]
+        return replace(
+            self,
+            links=tuple(link for link in self.links if link.name in kept),
+            joints=joints,
+            loops=loops,
+            couplings=couplings,
+            frames=tuple(frame for frame in self.frames if frame.link in kept),
+            gravity=self._gravity_at(start, q),
+            notes=(*self.notes, *(f"{name!r} was cut by taking a subset; it is dropped." for name in cut)),
         )
-        base = mechanism.link_by_name[mechanism.base]
-        rooted = replace(floating, child=link)
-        return replace(inner, links=(base, *inner.links), joints=(rooted, *inner.joints))
-    return _rebased(mechanism, link, _gravity_at(mechanism, link, q))
 
+    def lock(self, joints: Iterable[str] | Mapping[str, npt.ArrayLike]) -> Self:
+        """The mechanism with joints fixed where they stand.
 
-def add_payload(
-    mechanism: Mechanism,
-    link: str,
-    mass: float,
-    com: npt.ArrayLike = (0.0, 0.0, 0.0),
-    inertia: npt.ArrayLike | None = None,
-) -> Mechanism:
-    """The mechanism with a body rigidly added to a link.
+        Args:
+            joints: Names, to be fixed at their neutral place, or {name: coordinates}. A joint coupled to a
+                locked one is locked with it.
+        """
+        values = dict(joints) if isinstance(joints, Mapping) else dict.fromkeys(as_names(joints, "joints"))
+        places: dict[str, Floats] = {}
+        for name, value in values.items():
+            self.check_joint(name)
+            joint = self.joint_by_name[name]
+            if value is None:
+                place = joint.type.neutral()
+            else:
+                what = f"The place where joint {name!r} is locked"
+                place = check_finite(check_entries(value, joint.nq, what), (joint.nq,), what)
+            places[name] = joint.type.normalise(place)
+        couplings = self._propagate_locks(places)
 
-    Args:
-        mechanism: The mechanism without it.
-        link: Name of the link that carries it, or of a frame on it.
-        mass: kg.
-        com: Its centre of mass in the link or frame, m, shape (3,).
-        inertia: About its com, in the link's or frame's axes, kg m^2, shape (3, 3); default a point mass.
-    """
-    body = Link("payload", mass, com, np.zeros((3, 3)) if inertia is None else inertia)
-    host, T = find_place(mechanism, link)
-    links = tuple(_with_mass(x, body, T) if x.name == host else x for x in mechanism.links)
-    return replace(mechanism, links=links)
+        def locked(joint: Joint) -> Joint:
+            if joint.name not in places:
+                return joint
+            T = tidy(joint.pose(places[joint.name]))
+            return Joint(joint.name, "fixed", joint.parent, joint.child, placement=T)
 
+        return replace(self, joints=tuple(locked(j) for j in self.joints), couplings=couplings)
 
-def add_frame(mechanism: Mechanism, name: str, link: str, placement: npt.ArrayLike | None = None) -> Mechanism:
-    """The mechanism with one more named frame, on a link or relative to another frame."""
-    host, T = find_place(mechanism, link)
-    pose = T if placement is None else T @ np.asarray(Frame(name, host, placement).placement)
-    return replace(mechanism, frames=(*mechanism.frames, Frame(name, host, tidy(pose))))
+    def change_base(self, link: str, *, q: npt.ArrayLike | None = None) -> Self:
+        """The mechanism seen from another link, which becomes the base.
 
+        Where the base has one joint and it is floating, the other link becomes the floating one; else the
+        link is fixed as it stands at the configuration q (default the neutral one), so that gravity keeps
+        its direction. Joints on the way are turned round: those of one freedom keep their coordinates,
+        others describe the reversed motion.
+        """
+        self.check_link(link)
+        out = self.topology.joints_out[self.base]
+        if link == self.base:
+            return self
+        if len(out) == 1 and out[0].type.is_free and not self._touches(self.base):
+            floating = out[0]
+            inner = replace(
+                self,
+                links=tuple(x for x in self.links if x.name != self.base),
+                joints=tuple(j for j in self.joints if j.name != floating.name),
+            )._rebased(link, np.asarray(self.gravity))
+            base = self.link_by_name[self.base]
+            rooted = replace(floating, child=link)
+            return replace(inner, links=(base, *inner.links), joints=(rooted, *inner.joints))
+        return self._rebased(link, self._gravity_at(link, q))
 
-def find_place(mechanism: Mechanism, name: str) -> tuple[str, Floats]:
-    """The link that a link's or frame's name is on, and the pose in it, shape (4, 4)."""
-    if isinstance(name, str) and name in mechanism.link_by_name:
-        return name, np.eye(4)
-    frames = {frame.name: frame for frame in mechanism.frames}
-    check_name(name, [*mechanism.link_names, *frames], "link or frame", f"mechanism {mechanism.name!r}", InputError)
-    return frames[name].link, np.asarray(frames[name].placement)
+    def add_payload(
+        self,
+        link: str,
+        mass: float,
+        com: npt.ArrayLike = (0.0, 0.0, 0.0),
+        inertia: npt.ArrayLike | None = None,
+    ) -> Self:
+        """The mechanism with a body rigidly added to a link.
 
+        Args:
+            link: Name of the link that carries it, or of a frame on it.
+            mass: kg.
+            com: Its centre of mass in the link or frame, m, shape (3,).
+            inertia: About its com, in the link's or frame's axes, kg m^2, shape (3, 3); default a point mass.
+        """
+        body = Link("payload", mass, com, np.zeros((3, 3)) if inertia is None else inertia)
+        host, T = self.place(link)
+        links = tuple(_with_mass(x, body, T) if x.name == host else x for x in self.links)
+        return replace(self, links=links)
 
-def rename(mechanism: Mechanism, names: Mapping[str, str], *, name: str | None = None) -> Mechanism:
-    """The mechanism with other names.
+    def add_frame(self, name: str, link: str, placement: npt.ArrayLike | None = None) -> Self:
+        """The mechanism with one more named frame, on a link or relative to another frame."""
+        host, T = self.place(link)
+        pose = T if placement is None else T @ np.asarray(Frame(name, host, placement).placement)
+        return replace(self, frames=(*self.frames, Frame(name, host, tidy(pose))))
 
-    Args:
-        mechanism: The mechanism with the old names.
-        names: {old: new} for links, joints, loops, couplings and frames alike.
-        name: A new name of the mechanism itself.
-    """
-    groups: tuple[Iterable[Link | Joint | Loop | Coupling | Frame], ...] = (
-        mechanism.links,
-        mechanism.joints,
-        mechanism.loops,
-        mechanism.couplings,
-        mechanism.frames,
-    )
-    check_mapping(names, "names", "a mapping {old name: new name}")
-    known = {part.name for group in groups for part in group}
-    for old in names:
-        check_name(old, sorted(known), "name", f"mechanism {mechanism.name!r}", InputError)
+    def rename(self, names: Mapping[str, str], *, name: str | None = None) -> Self:
+        """The mechanism with other names.
 
-    def new(old: str) -> str:
-        return names.get(old, old)
+        Args:
+            names: {old: new} for links, joints, loops, couplings and frames alike.
+            name: A new name of the mechanism itself.
+        """
+        check_mapping(names, "names", "a mapping {old name: new name}")
+        known = {part.name for group in PARTS for part in getattr(self, group)}
+        for old in names:
+            check_name(old, sorted(known), "name", f"mechanism {self.name!r}", InputError)
 
-    return replace(
-        mechanism,
-        name=mechanism.name if name is None else name,
-        links=tuple(replace(x, name=new(x.name)) for x in mechanism.links),
-        joints=tuple(replace(x, name=new(x.name), parent=new(x.parent), child=new(x.child)) for x in mechanism.joints),
-        loops=tuple(
-            replace(x, name=new(x.name), predecessor=new(x.predecessor), successor=new(x.successor))
-            for x in mechanism.loops
-        ),
-        couplings=tuple(
-            replace(x, name=new(x.name), joint=new(x.joint), source=new(x.source)) for x in mechanism.couplings
-        ),
-        frames=tuple(replace(x, name=new(x.name), link=new(x.link)) for x in mechanism.frames),
-    )
+        def renamed(part: Any, fields: Iterable[str]) -> Any:
+            return replace(part, **{field: names.get(old := getattr(part, field), old) for field in fields})
 
+        parts: dict[str, Any] = {
+            group: tuple(renamed(part, fields) for part in getattr(self, group)) for group, (_, fields) in PARTS.items()
+        }
+        return replace(self, name=self.name if name is None else name, **parts)
 
-def _rebased(mechanism: Mechanism, link: str, gravity: Floats) -> Mechanism:
-    connections = [Connection(joint) for joint in mechanism.joints] + [
-        Connection(
-            Joint(x.name, x.kind, x.predecessor, x.successor, x.predecessor_placement, x.axis, x.pitch),
-            np.asarray(x.successor_placement),
-            loop=True,
+    def _rebased(self, link: str, gravity: Floats) -> Self:
+        connections = [Connection(joint) for joint in self.joints] + [
+            Connection(
+                Joint(x.name, x.kind, x.predecessor, x.successor, x.predecessor_placement, x.axis, x.pitch),
+                np.asarray(x.successor_placement),
+                loop=True,
+            )
+            for x in self.loops
+        ]
+        made = assemble(
+            type(self),
+            self.name,
+            self.links,
+            connections,
+            base=link,
+            couplings=self.couplings,
+            frames=self.frames,
+            gravity=gravity,
+            notes=self.notes,
         )
-        for x in mechanism.loops
-    ]
-    return assemble(
-        mechanism.name,
-        mechanism.links,
-        connections,
-        base=link,
-        couplings=mechanism.couplings,
-        frames=mechanism.frames,
-        gravity=gravity,
-        notes=mechanism.notes,
-    )
+        return replace(made, strict=self.strict, closure_tolerance=self.closure_tolerance)
+
+    def _propagate_locks(self, places: dict[str, Floats]) -> tuple[Coupling, ...]:
+        """The couplings that are left when joints are locked; locks what they determine."""
+        left = list(self.couplings)
+        changed = True
+        while changed:
+            changed = False
+            for coupling in list(left):
+                here, source = places.get(coupling.joint), places.get(coupling.source)
+                if here is None and source is None:
+                    continue
+                if here is not None and source is not None:
+                    gap = float(here[0] - coupling.ratio * source[0] - coupling.offset)
+                    one = self.joint_by_name[coupling.joint].freedom_units(self.size)[0]  # rad, or the size
+                    if abs(gap) > self.closure_tolerance * max(one, abs(float(here[0]))):
+                        raise ModelError(
+                            f"Joints {coupling.joint!r} and {coupling.source!r} are locked {gap:g} off their "
+                            f"coupling {coupling.name!r}; lock only one of them."
+                        )
+                elif source is not None:
+                    places[coupling.joint] = coupling.ratio * source + coupling.offset
+                elif here is not None and coupling.ratio != 0:
+                    places[coupling.source] = (here - coupling.offset) / coupling.ratio
+                left.remove(coupling)
+                changed = True
+        return tuple(left)
+
+    def _gravity_at(self, link: str, q: npt.ArrayLike | None) -> Floats:
+        """Gravity in the axes of a link, where it stands at q."""
+        gravity = np.asarray(self.gravity)
+        if link == self.base:
+            return gravity
+        here = self.neutral() if q is None else self.check_q(q)
+        for joint in reversed(self.topology.path_to_base(link)):
+            gravity = joint.pose(here[self.q_slices[joint.name]])[:3, :3].T @ gravity
+        return gravity
+
+    def _path(self, link: str, start: str) -> list[str] | None:
+        """The links from a link inward to another, both included, or None where that is not on the way."""
+        path = [link, *(joint.parent for joint in self.topology.path_to_base(link))]
+        return path[: path.index(start) + 1] if start in path else None
+
+    def _touches(self, link: str) -> bool:
+        """Whether a loop or frame is on a link."""
+        ends = [end for loop in self.loops for end in (loop.predecessor, loop.successor)]
+        return link in (*ends, *(frame.link for frame in self.frames))
 
 
 def _with_mass(link: Link, body: Link, T_link_body: Floats) -> Link:
@@ -312,66 +315,11 @@ def _with_mass(link: Link, body: Link, T_link_body: Floats) -> Link:
     return Link(link.name, mass, com, 0.5 * (inertia + inertia.T))
 
 
-def _propagate_locks(mechanism: Mechanism, places: dict[str, Floats]) -> tuple[Coupling, ...]:
-    """The couplings that are left when joints are locked; locks what they determine."""
-    unit = measured(mechanism).v
-    left = list(mechanism.couplings)
-    changed = True
-    while changed:
-        changed = False
-        for coupling in list(left):
-            here, source = places.get(coupling.joint), places.get(coupling.source)
-            if here is None and source is None:
-                continue
-            if here is not None and source is not None:
-                gap = float(here[0] - coupling.ratio * source[0] - coupling.offset)
-                one = float(unit[mechanism.v_slices[coupling.joint]][0])  # rad, or the mechanism's size
-                if abs(gap) > mechanism.closure_tolerance * max(one, abs(float(here[0]))):
-                    raise ModelError(
-                        f"Joints {coupling.joint!r} and {coupling.source!r} are locked {gap:g} off their "
-                        f"coupling {coupling.name!r}; lock only one of them."
-                    )
-            elif source is not None:
-                places[coupling.joint] = coupling.ratio * source + coupling.offset
-            elif here is not None and coupling.ratio != 0:
-                places[coupling.source] = (here - coupling.offset) / coupling.ratio
-            left.remove(coupling)
-            changed = True
-    return tuple(left)
-
-
-def _gravity_at(mechanism: Mechanism, link: str, q: npt.ArrayLike | None) -> Floats:
-    """Gravity in the axes of a link, where it stands at q."""
-    gravity = np.asarray(mechanism.gravity)
-    if link == mechanism.base:
-        return gravity
-    here = mechanism.neutral() if q is None else mechanism.check_q(q)
-    return np.asarray(link_poses(mechanism, here)[link][:3, :3].T @ gravity)
-
-
-def _path(mechanism: Mechanism, link: str, start: str) -> list[str] | None:
-    """The links from a link inward to another, both included, or None where that is not on the way."""
-    path = [link]
-    while link != start:
-        if link == mechanism.base:
-            return None
-        link = mechanism.topology.joint_into[link].parent
-        path.append(link)
-    return path
-
-
 def _outside(part: Loop | Coupling, links: set[str], joints: set[str]) -> bool:
     """Whether a loop or coupling has no end among the kept links or joints."""
     if isinstance(part, Loop):
         return part.predecessor not in links and part.successor not in links
     return part.joint not in joints and part.source not in joints
-
-
-def _touches(mechanism: Mechanism, link: str) -> bool:
-    """Whether a loop or frame is on a link."""
-    return any(link in (x.predecessor, x.successor) for x in mechanism.loops) or any(
-        frame.link == link for frame in mechanism.frames
-    )
 
 
 def _free_name(wanted: str, taken: Iterable[str]) -> str:

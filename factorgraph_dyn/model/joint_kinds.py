@@ -9,7 +9,8 @@ A kind turns the joint's axes into
     misfit(T)          what a pose has that no q gives: zero on the joint's own poses,
 
 all on arrays of any scalar type. A loop joint has no q of its own: its subspace follows from the
-relative pose alone, which is why ``subspace`` takes the pose and not q.
+relative pose alone, which is why ``subspace`` takes the pose and not q. A new kind is one class here and one entry in
+``KINDS``: no other module asks for a kind by its name, but readers and engines, which have their own words for them.
 
 Conventions: spherical v is the body angular velocity; planar q = (x, y, angle) with v = (v_x, v_y,
 omega) in the child's axes; universal turns first about ``axes[0]``, fixed in the parent, then about
@@ -19,7 +20,7 @@ omega) in the child's axes; universal turns first about ``axes[0]``, fixed in th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +37,34 @@ class JointKind:
     name: str
     nq: int
     nv: int
+    axis_count: ClassVar[int] = 1
+    """Number of axes that say how it moves."""
+    turned_freedoms: ClassVar[slice] = slice(None)
+    """The order of the freedoms of the joint that is turned round."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it constrains nothing."""
+        return self.nv == 6
+
+    @property
+    def subspace_varies(self) -> bool:
+        """Whether S depends on the configuration."""
+        return type(self).subspace_rate is not JointKind.subspace_rate
+
+    @property
+    def rate_is_v(self) -> bool:
+        """Whether q_dot = v."""
+        return type(self).rate is JointKind.rate
+
+    @property
+    def has_quaternion(self) -> bool:
+        """Whether the last four coordinates are a unit quaternion; those before are lengths."""
+        return type(self).normalise is not JointKind.normalise
+
+    def turned_axis(self, axis: Floats) -> Floats:
+        """The axis of the joint that is turned round, whose motion is the inverse; as a joint's ``axis`` is given."""
+        return -axis
 
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """The pose T_frame_child of the child in the joint frame, shape (4, 4)."""
@@ -81,6 +110,8 @@ class JointKind:
 class Fixed(JointKind):
     """No freedom."""
 
+    axis_count = 0
+
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """The identity."""
         return np.eye(4)
@@ -91,7 +122,7 @@ class Fixed(JointKind):
 
     def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
         """The turn and the position."""
-        return np.concatenate([_turn(T_frame_child), T_frame_child[:3, 3]])
+        return np.concatenate([0.5 * spatial.twice_sine(T_frame_child[:3, :3]), T_frame_child[:3, 3]])
 
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """No coordinates."""
@@ -115,7 +146,7 @@ class Turning(JointKind):
 
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The turn about the axis."""
-        return np.array([turn_about(axes[0], T_frame_child[:3, :3])])
+        return np.array([spatial.turn_about(axes[0], T_frame_child[:3, :3])])
 
 
 class Sliding(JointKind):
@@ -131,7 +162,9 @@ class Sliding(JointKind):
 
     def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
         """The turn and the distance from the axis."""
-        return np.concatenate([_turn(T_frame_child), spatial.cross(axes[0], T_frame_child[:3, 3])])
+        return np.concatenate(
+            [0.5 * spatial.twice_sine(T_frame_child[:3, :3]), spatial.cross(axes[0], T_frame_child[:3, 3])]
+        )
 
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The way along the axis."""
@@ -159,7 +192,7 @@ class Helical(JointKind):
 
     def coordinates(self, axes: Floats, pitch: float, T_frame_child: Floats) -> Floats:
         """The turn about the axis; whole turns are told from the way along it."""
-        turn = turn_about(axes[0], T_frame_child[:3, :3])
+        turn = spatial.turn_about(axes[0], T_frame_child[:3, :3])
         if pitch:
             way = float(axes[0] @ T_frame_child[:3, 3])
             turn += 2 * np.pi * round((way / pitch - turn) / (2 * np.pi))
@@ -168,6 +201,13 @@ class Helical(JointKind):
 
 class Universal(JointKind):
     """Two crossing axes: the first fixed in the parent, the second in the child."""
+
+    axis_count = 2
+    turned_freedoms = slice(None, None, -1)
+
+    def turned_axis(self, axis: Floats) -> Floats:
+        """The second axis comes first."""
+        return -axes_of(self, axis)[::-1]
 
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """Two rotations, one after the other."""
@@ -198,13 +238,15 @@ class Universal(JointKind):
         """The two turns; crossing axes that are not perpendicular are allowed."""
         R = T_frame_child[:3, :3]
         # R s_2 = R_1 s_2 tells the first turn; what is left is the second.
-        first = turn_between(axes[0], axes[1], R @ axes[1])
-        second = turn_about(axes[1], spatial.rotation_about(axes[0], first).T @ R)
+        first = spatial.turn_between(axes[0], axes[1], R @ axes[1])
+        second = spatial.turn_about(axes[1], spatial.rotation_about(axes[0], first).T @ R)
         return np.array([first, second])
 
 
 class Spherical(JointKind):
     """A ball joint."""
+
+    axis_count = 0
 
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """The rotation of the quaternion."""
@@ -216,7 +258,7 @@ class Spherical(JointKind):
 
     def rate(self, q: Array, v: Array) -> Array:
         """The quaternion's rate."""
-        return quaternion_rate(q, v)
+        return spatial.quaternion_rate(q, v)
 
     def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
         """The position."""
@@ -247,6 +289,10 @@ class Spherical(JointKind):
 class Planar(JointKind):
     """Sliding in the plane normal to the axis and turning about it."""
 
+    def turned_axis(self, axis: Floats) -> Floats:
+        """The plane stays; its coordinates are those of the reversed motion."""
+        return axis
+
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """A translation in the plane, then a rotation about its normal."""
         x, y = spatial.perpendicular_axes(axes[0])
@@ -272,7 +318,7 @@ class Planar(JointKind):
         """The position in the plane and the turn."""
         x, y = spatial.perpendicular_axes(axes[0])
         p = T_frame_child[:3, 3]
-        return np.array([x @ p, y @ p, turn_about(axes[0], T_frame_child[:3, :3])])
+        return np.array([x @ p, y @ p, spatial.turn_about(axes[0], T_frame_child[:3, :3])])
 
     def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
         """The end of the circular arc that a constant body velocity draws."""
@@ -288,6 +334,8 @@ class Planar(JointKind):
 class Floating(JointKind):
     """All six freedoms."""
 
+    axis_count = 0
+
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """The position and the quaternion's rotation."""
         return spatial.pose(spatial.rotation_of_quaternion(q[3:]), q[:3])
@@ -299,7 +347,7 @@ class Floating(JointKind):
     def rate(self, q: Array, v: Array) -> Array:
         """The position's rate in the joint frame's axes, and the quaternion's."""
         linear = spatial.rotation_of_quaternion(q[3:]) @ v[3:]
-        return np.concatenate([linear, quaternion_rate(q[3:], v[:3])])
+        return np.concatenate([linear, spatial.quaternion_rate(q[3:], v[:3])])
 
     def misfit(self, axes: Floats, T_frame_child: Array) -> Array:
         """Nothing."""
@@ -331,33 +379,9 @@ class Floating(JointKind):
         return self.normalise(np.concatenate([position, rng.normal(size=4)]))
 
 
-def quaternion_rate(q: Array, omega: Array) -> Array:
-    """The rate of a quaternion x, y, z, w under a body angular velocity, shape (4,)."""
-    return 0.5 * spatial.quaternion_product(q, np.append(omega, 0.0 * q[3]))
-
-
-def _turn(T: Array) -> Array:
-    """The sine of a pose's rotation, along its axis, shape (3,)."""
-    R = T[:3, :3]
-    return 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
-
-
 def _tilt(axis: Floats, T: Array) -> Array:
     """The sine of the angle by which a pose tilts an axis, along the line it is tilted about, shape (3,)."""
     return spatial.cross(axis, T[:3, :3] @ axis)
-
-
-def turn_about(axis: Floats, R: Floats) -> float:
-    """The angle about a unit axis of the rotation that is nearest to R, in (-pi, pi]."""
-    # tr([axis]^T R) = 2 sin for a pure turn; the trace part along the plane gives 2 cos.
-    sine = axis @ np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
-    cosine = np.trace(R) - axis @ R @ axis
-    return float(np.arctan2(sine, cosine))
-
-
-def turn_between(axis: Floats, start: Floats, end: Floats) -> float:
-    """The angle about a unit axis that brings one direction nearest to another."""
-    return float(np.arctan2(axis @ np.cross(start, end), start @ end - (axis @ start) * (axis @ end)))
 
 
 KINDS: dict[str, JointKind] = {
@@ -376,15 +400,15 @@ KINDS: dict[str, JointKind] = {
 }
 
 
-def axes_of(kind: str, axis: Any) -> Floats:
+def axes_of(kind: JointKind, axis: Any) -> Floats:
     """The unit axes of a joint as rows, from the one or two axes its description gives.
 
-    A universal joint given by one axis gets the second one perpendicular to it.
+    A kind of two axes that is given by one gets the second one perpendicular to it.
     """
     rows = np.atleast_2d(np.asarray(axis, dtype=np.float64))
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     # Dividing an axis that is already a unit one would blur its last digit.
     unit = np.where(np.abs(np.linalg.norm(rows, axis=1, keepdims=True) - 1) < 1e-15, rows, unit)
-    if kind == "universal" and len(unit) == 1:
+    if kind.axis_count > len(unit):
         return np.vstack([unit, spatial.perpendicular_axes(unit[0])[0]])
     return unit

@@ -18,8 +18,9 @@ from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import check_array, check_finite, check_number, shown
 from factorgraph_dyn.errors import ModelError, check_name
 from factorgraph_dyn.model.joint_kinds import KINDS, JointKind, axes_of
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Array, Floats
 
+EFFECTS = ("armature", "damping", "friction", "stiffness")  # of a joint, one number for every freedom
 ROTATION_TOLERANCE = 1e-6  # how far a placement's rotation may be from orthogonal
 ROTATION_ROUNDING = 1e-15  # and how far it is left from it: equations that use R^T for R^-1 have to agree
 Numbers = Any  # anything NumPy makes an array of; a read-only float64 array once the part exists
@@ -84,7 +85,40 @@ class OfKind:
     @cached_property
     def axes(self) -> Floats:
         """The unit axes as rows, shape (1 or 2, 3)."""
-        return axes_of(self.kind, self.axis)
+        return axes_of(self.type, self.axis)
+
+    @cached_property
+    def _neutral_subspace(self) -> Floats:
+        return self.type.subspace(self.axes, self.pitch, np.eye(4))
+
+    @cached_property
+    def constant_subspace(self) -> Floats | None:
+        """The motion subspace in the child's frame, shape (6, nv); None where it varies with q."""
+        return None if self.type.subspace_varies else self._neutral_subspace
+
+    @cached_property
+    def turns(self) -> npt.NDArray[np.bool_]:
+        """Which freedoms turn the child, shape (nv,); a screw does both."""
+        return np.asarray(self._neutral_subspace[:3].any(axis=0))
+
+    @cached_property
+    def slides(self) -> npt.NDArray[np.bool_]:
+        """Which freedoms move the origin of the child's frame, shape (nv,)."""
+        return np.asarray(self._neutral_subspace[3:].any(axis=0))
+
+    @property
+    def is_hinge(self) -> bool:
+        """Whether its one freedom is a turn about an axis."""
+        return self.nv == 1 and not self.slides[0]
+
+    @property
+    def is_slider(self) -> bool:
+        """Whether its one freedom is a shift along an axis."""
+        return self.nv == 1 and not self.turns[0]
+
+    def freedom_units(self, length: float) -> Floats:
+        """The unit of each freedom, shape (nv,): 1 for those that turn, the length for those that slide."""
+        return np.where(self.turns, 1.0, length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +166,9 @@ class Joint(OfKind):
         check_name(self.kind, KINDS, "joint kind", f"the kinds {where} may have", ModelError)
         _check_ends(self.parent, self.child, where, "link")
         effects = {
-            name: _per_freedom(getattr(self, name), self.nv, f"The {name} of {where}")
-            for name in ("armature", "damping", "friction", "stiffness", "rest")
+            name: _per_freedom(getattr(self, name), self.nv, f"The {name} of {where}") for name in (*EFFECTS, "rest")
         }
-        for name in ("armature", "damping", "friction", "stiffness"):
+        for name in EFFECTS:
             if (effects[name] < 0).any():
                 raise ModelError(f"The {name} of {where} is negative: {effects[name].min():g}.")
         if effects["stiffness"].any() and self.nq != self.nv:
@@ -146,7 +179,7 @@ class Joint(OfKind):
         _freeze(
             self,
             placement=_placement(self.placement, f"The placement of {where}"),
-            axis=_axis(self.axis, self.kind, where),
+            axis=_axis(self.axis, self.type, where),
             pitch=_number(self.pitch, f"The pitch of {where}"),
             limits=_limits(self.limits, where),
             **effects,
@@ -157,10 +190,15 @@ class Joint(OfKind):
         """Number of coordinates."""
         return KINDS[self.kind].nq
 
-    @cached_property
-    def constant_subspace(self) -> Floats | None:
-        """The motion subspace in the child's frame, shape (6, nv); None for a universal joint's, which varies."""
-        return None if self.kind == "universal" else self.type.subspace(self.axes, self.pitch, np.eye(4))
+    def pose(self, q: Array) -> Array:
+        """The pose T_parent_child at the joint's coordinates, of any scalar type, shape (4, 4)."""
+        return np.asarray(self.placement) @ self.type.pose(self.axes, self.pitch, q)
+
+    def coordinate_units(self, length: float) -> Floats:
+        """The unit of each coordinate, shape (nq,)."""
+        if self.type.has_quaternion:
+            return np.array([*[length] * (self.nq - 4), 1.0, 1.0, 1.0, 1.0])
+        return self.freedom_units(length)
 
     @cached_property
     def armature_matrix(self) -> Floats | None:
@@ -206,7 +244,7 @@ class Loop(OfKind):
             self,
             predecessor_placement=_placement(self.predecessor_placement, f"The predecessor placement of {where}"),
             successor_placement=_placement(self.successor_placement, f"The successor placement of {where}"),
-            axis=_axis(self.axis, self.kind, where),
+            axis=_axis(self.axis, self.type, where),
             pitch=_number(self.pitch, f"The pitch of {where}"),
         )
 
@@ -300,9 +338,9 @@ def _placement(value: npt.ArrayLike, what: str) -> Floats:
     return T
 
 
-def _axis(value: npt.ArrayLike, kind: str, where: str) -> Floats:
-    shape = np.shape(value)
-    axes = _array(value, (2, 3) if kind == "universal" and shape == (2, 3) else (3,), f"The axis of {where}")
+def _axis(value: npt.ArrayLike, kind: JointKind, where: str) -> Floats:
+    shape = (2, 3) if kind.axis_count == 2 and np.shape(value) == (2, 3) else (3,)
+    axes = _array(value, shape, f"The axis of {where}")
     if (np.linalg.norm(np.atleast_2d(axes), axis=1) < 1e-12).any():
         raise ModelError(f"The axis of {where} is zero: {axes.tolist()}. Give a direction.")
     if axes.ndim == 2 and np.linalg.norm(np.cross(axes[0], axes[1])) < 1e-9:

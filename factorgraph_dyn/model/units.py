@@ -2,12 +2,13 @@
 
 Takes a mechanism; gives a length L and a mass M of its own, and the same mechanism described in them:
 
-    length        the largest radius of gyration or placement of a moving link
-    mass          the largest inertia, rotational ones divided by the length squared
+    natural       for the dynamics: its ``extent`` (``model.lengths``), and the largest inertia, rotational ones divided
+                  by the length squared. Both are powers of two, so that changing to them and back rounds nothing.
+    measured      for closing and random states: its ``size``; masses stay. It is not rounded: where slides and turns
+                  are weighed against each other, a mechanism in millimetres must be weighed as the same one in metres.
 
-Both are powers of two, so that changing to them and back rounds nothing. Time stays as it is: the equations
-are linear in what has time in its unit. Where velocities and accelerations have to be of a usual size, a mechanism's
-own rate gives it, and where it has none they are only compared with each other.
+Time stays as it is: the equations are linear in what has time in its unit. Where velocities and accelerations have to
+be of a usual size, a mechanism's own rate gives it, and where it has none they are only compared with each other.
 """
 
 from __future__ import annotations
@@ -15,61 +16,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model import lengths
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import EFFECTS, Coupling, Frame, Joint, Link, Loop
 from factorgraph_dyn.spatial import Floats
 
-if TYPE_CHECKING:
-    from factorgraph_dyn.model.mechanism import Mechanism
 
-_EFFECTS = ("armature", "damping", "friction", "stiffness")
-_PLACEHOLDER = 1e-6  # of the heaviest link's mass: lighter links have it for form's sake, and it gives no length
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scale:
+    """A length and a mass, m and kg, and the units of motions and forces that follow, for angles in rad."""
 
-
-@dataclass(frozen=True, eq=False)
-class Natural:
-    """A mechanism in its own units.
-
-    Attributes:
-        given: The mechanism as it was given.
-        length, mass: The units, m and kg of the given description; powers of two.
-        extent, weight: The length and mass before they were rounded to powers of two, for what must not depend
-            on the units of the description.
-    """
-
-    given: Mechanism
     length: float
     mass: float
-    extent: float
-    weight: float
-
-    @cached_property
-    def mechanism(self) -> Mechanism:
-        """The mechanism described in its own units."""
-        return described_in(self.given, self.length, self.mass)
-
-    @cached_property
-    def q(self) -> Floats:
-        """Units of the coordinates, shape (nq,)."""
-        return _stacked(_coordinate_units(joint, self.length) for joint in self.given.joints)
-
-    @cached_property
-    def v(self) -> Floats:
-        """Units of velocities and accelerations, shape (nv,)."""
-        return _stacked(freedom_units(joint, self.length) for joint in self.given.joints)
 
     @property
     def work(self) -> float:
         """The unit of a torque or force times the unit of its freedom."""
         return self.mass * self.length**2
-
-    @cached_property
-    def tau(self) -> Floats:
-        """Units of torques and forces, shape (nv,)."""
-        return self.work / self.v
 
     @cached_property
     def motion(self) -> Floats:
@@ -83,15 +49,58 @@ class Natural:
 
     def freedoms(self, part: Joint | Loop) -> Floats:
         """Units of the freedoms of a joint or loop, shape (nv,)."""
-        return freedom_units(part, self.length)
+        return part.freedom_units(self.length)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Natural(Scale):
+    """A mechanism in its own units.
+
+    Attributes:
+        given: The mechanism as it was given.
+        extent, weight: The length and mass before they were rounded to powers of two, for what must not depend
+            on the units of the description.
+    """
+
+    given: Mechanism
+    extent: float
+    weight: float
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism described in its own units."""
+        return described_in(self.given, self.length, self.mass)
+
+    @cached_property
+    def q(self) -> Floats:
+        """Units of the coordinates, shape (nq,)."""
+        return _stacked(joint.coordinate_units(self.length) for joint in self.given.joints)
+
+    @cached_property
+    def v(self) -> Floats:
+        """Units of velocities and accelerations, shape (nv,)."""
+        return _stacked(joint.freedom_units(self.length) for joint in self.given.joints)
+
+    @cached_property
+    def tau(self) -> Floats:
+        """Units of torques and forces, shape (nv,)."""
+        return self.work / self.v
 
 
 @lru_cache(maxsize=256)
 def natural(mechanism: Mechanism) -> Natural:
-    """The mechanism's own units."""
-    extent = max(lengths(mechanism), default=0.0) or 1.0
+    """The mechanism's own units for its dynamics."""
+    extent = lengths.extent(mechanism) or 1.0
     weight = max(_masses(mechanism, extent), default=0.0) or 1.0
-    return Natural(mechanism, _power_of_two(extent), _power_of_two(weight), extent, weight)
+    return Natural(
+        given=mechanism, length=_power_of_two(extent), mass=_power_of_two(weight), extent=extent, weight=weight
+    )
+
+
+@lru_cache(maxsize=256)
+def measured(mechanism: Mechanism) -> Natural:
+    """The mechanism in units of its size; masses stay as they are."""
+    return Natural(given=mechanism, length=mechanism.size, mass=1.0, extent=mechanism.size, weight=1.0)
 
 
 @lru_cache(maxsize=256)
@@ -105,7 +114,7 @@ def natural_rate(mechanism: Mechanism) -> float:
     if gravity:
         return float(np.sqrt(gravity))
     inertia = own.weight * own.extent**2
-    units = {joint.name: freedom_units(joint, own.extent) for joint in mechanism.joints}
+    units = {joint.name: joint.freedom_units(own.extent) for joint in mechanism.joints}
     at_rest = [joint.stiffness * units[joint.name] ** 2 for joint in mechanism.joints]
     at_rest += [joint.friction * units[joint.name] for joint in mechanism.joints]
     damping = [joint.damping * units[joint.name] ** 2 for joint in mechanism.joints]
@@ -119,7 +128,7 @@ def usual_acceleration(mechanism: Mechanism, v: Floats) -> float:
 
 def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
     """The same mechanism in other units: the length in m, the mass in kg that become 1."""
-    freedom = {joint.name: freedom_units(joint, length) for joint in mechanism.joints}
+    freedom = {joint.name: joint.freedom_units(length) for joint in mechanism.joints}
     return replace(
         mechanism,
         links=tuple(_link(link, length, mass) for link in mechanism.links),
@@ -131,35 +140,13 @@ def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
     )
 
 
-def lengths(mechanism: Mechanism) -> Iterable[float]:
-    """The lengths that the equations hold: they do not see how far the base is from what it carries."""
-    moving = [link for link in mechanism.links if link.name != mechanism.base and link.mass > 0]
-    heaviest = max((link.mass for link in moving), default=0.0)
-    for link in moving:
-        if link.mass > _PLACEHOLDER * heaviest:
-            yield radius_of_gyration(link)
-    ends = [(joint.parent, joint.placement) for joint in mechanism.joints]
-    for loop in mechanism.loops:
-        ends += [(loop.predecessor, loop.predecessor_placement), (loop.successor, loop.successor_placement)]
-    for link_name, placement in ends:
-        if link_name != mechanism.base:
-            yield float(np.linalg.norm(np.asarray(placement)[:3, 3]))
-    for part in (*mechanism.joints, *mechanism.loops):
-        yield abs(part.pitch)
-
-
-def radius_of_gyration(link: Link) -> float:
-    """How far from a link's frame its body lies, by its inertia and mass; 0 without mass."""
-    return float(np.sqrt(np.abs(link.spatial_inertia[:3, :3]).max() / link.mass)) if link.mass else 0.0
-
-
 def _masses(mechanism: Mechanism, length: float) -> Iterable[float]:
     for link in mechanism.links:
         if link.name != mechanism.base:
             yield link.mass
             yield float(np.abs(np.asarray(link.inertia)).max()) / length**2
     for joint in mechanism.joints:
-        yield float((joint.armature * (freedom_units(joint, length) / length) ** 2).max(initial=0.0))
+        yield float((joint.armature * (joint.freedom_units(length) / length) ** 2).max(initial=0.0))
 
 
 def _largest(values: Iterable[Floats]) -> float:
@@ -170,27 +157,15 @@ def _power_of_two(size: float) -> float:
     return float(np.exp2(np.round(np.log2(size)))) if size > 0 else 1.0
 
 
-def freedom_units(part: Joint | Loop, length: float) -> Floats:
-    """The unit of each of a joint's freedoms: 1 for those that turn, the length for those that slide."""
-    turns = part.type.subspace(part.axes, part.pitch, np.eye(4))[:3].any(axis=0)
-    return np.where(turns, 1.0, length)
-
-
-def _coordinate_units(joint: Joint, length: float) -> Floats:
-    if joint.nq == joint.nv:
-        return freedom_units(joint, length)
-    return np.array([*[length] * (joint.nq - 4), 1.0, 1.0, 1.0, 1.0])  # [position, ] quaternion
-
-
 def _link(link: Link, length: float, mass: float) -> Link:
     com, inertia = np.asarray(link.com) / length, np.asarray(link.inertia) / (mass * length**2)
     return replace(link, mass=link.mass / mass, com=com, inertia=inertia)
 
 
 def _joint(joint: Joint, length: float, mass: float) -> Joint:
-    unit = freedom_units(joint, length)
+    unit = joint.freedom_units(length)
     work = mass * length**2  # of a torque or force times a freedom's unit
-    effects = {name: getattr(joint, name) * unit**2 / work for name in _EFFECTS}
+    effects = {name: getattr(joint, name) * unit**2 / work for name in EFFECTS}
     effects["friction"] = joint.friction * unit / work
     limits = None if joint.limits is None else tuple(bound / float(unit[0]) for bound in joint.limits)
     return replace(

@@ -11,20 +11,17 @@ mechanism's own size, and each group of loops that share joints is closed apart.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.errors import ClosureError
-from factorgraph_dyn.motion.closure import Constraint, constraints, group_jacobian
+from factorgraph_dyn.model.loop_groups import Group, loop_groups
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.units import measured
+from factorgraph_dyn.motion.closure import Constraint, constraints, group_jacobian, rank_tolerance
 from factorgraph_dyn.motion.joint_limits import Limits
-from factorgraph_dyn.motion.loop_groups import Group, loop_groups, rank_tolerance
-from factorgraph_dyn.motion.size import measured
 from factorgraph_dyn.spatial import Floats
-
-if TYPE_CHECKING:
-    from factorgraph_dyn.model.mechanism import Mechanism
 
 # Lengths are in units of the mechanism's size.
 CONVERGED = 1e-14  # error at which nothing is left to do

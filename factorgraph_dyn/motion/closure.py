@@ -20,27 +20,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn import spatial
 from factorgraph_dyn.errors import ClosureError
+from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
+from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Joint, Loop
-from factorgraph_dyn.model.units import natural_rate
+from factorgraph_dyn.model.units import measured, natural_rate
 from factorgraph_dyn.motion.kinematics import joint_motion
-from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE, Group, loop_groups, loop_paths, rank_tolerance
-from factorgraph_dyn.motion.size import measured
 from factorgraph_dyn.spatial import Array, Floats
 
-if TYPE_CHECKING:
-    from factorgraph_dyn.model.mechanism import Mechanism
-
-# Files give lengths and quaternions with six digits; loops that are constrained more than once close no better.
-CLOSED = 1e-6  # largest error of a state that counts as closed: rad, and lengths in units of the mechanism's size
+RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 ROUNDING = 1e-13  # of a joint's motion: what a loop sees of it below is none
 REST = 1e-3  # of the rate at which a mechanism falls over: what is slower is at rest, up to rounding
+
+
+def rank_tolerance(mechanism: Mechanism) -> float:
+    """The share of the largest singular value below which one is zero; loops that may be open repeat each other so."""
+    return max(RANK_TOLERANCE, mechanism.closure_tolerance)
 
 
 class Gap(NamedTuple):
@@ -284,11 +285,7 @@ def constraint_directions(S: Floats) -> Floats:
 @lru_cache(maxsize=4096)
 def constant_directions(loop: Loop) -> Floats | None:
     """The directions that a loop constrains; None where they vary, as a universal joint's do."""
-    return (
-        None
-        if loop.kind == "universal"
-        else constraint_directions(loop.type.subspace(loop.axes, loop.pitch, np.eye(4)))
-    )
+    return None if loop.constant_subspace is None else constraint_directions(loop.constant_subspace)
 
 
 def coupling_error(mechanism: Mechanism, coupling: Coupling, q: Array) -> Array:
@@ -345,7 +342,7 @@ class _Motions:
         """The constraint of a coupling."""
         error = coupling_error(self.mechanism, coupling, self.q)
         entries = self._entries((coupling.joint, coupling.source))
-        slides = self.mechanism.joint_by_name[coupling.joint].kind == "prismatic"
+        slides = self.mechanism.joint_by_name[coupling.joint].is_slider
         columns = np.array([[1.0, -coupling.ratio]])
         return Constraint(coupling.name, error, entries, columns, self.mechanism.nv, None, slides)
 

@@ -7,16 +7,13 @@ Takes a mechanism; gives the bounds of joints with one coordinate. Limits of no 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import Joint
 from factorgraph_dyn.spatial import Floats
-
-if TYPE_CHECKING:
-    from factorgraph_dyn.model.mechanism import Mechanism
-    from factorgraph_dyn.model.parts import Joint
 
 _Places = npt.NDArray[np.int64]
 

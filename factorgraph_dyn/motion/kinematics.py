@@ -8,24 +8,20 @@ All functions take arrays of any scalar type. Work is done once a state.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from factorgraph_dyn import spatial
+from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Loop
 from factorgraph_dyn.spatial import Array, Floats
-
-if TYPE_CHECKING:
-    from factorgraph_dyn.model.mechanism import Mechanism
 
 
 def joint_motion(joint: Joint, q: Array) -> tuple[Array, Array]:
     """The pose T_parent_child (4, 4) and the subspace S (6, nv) of a joint at its coordinates."""
-    T_frame_child = joint.type.pose(joint.axes, joint.pitch, q)
-    T_parent_child = joint.placement @ T_frame_child
     S = joint.constant_subspace
-    return T_parent_child, joint.type.subspace(joint.axes, joint.pitch, T_frame_child) if S is None else S
+    if S is None:
+        S = joint.type.subspace(joint.axes, joint.pitch, joint.type.pose(joint.axes, joint.pitch, q))
+    return joint.pose(q), S
 
 
 def link_poses(mechanism: Mechanism, q: Array) -> dict[str, Array]:

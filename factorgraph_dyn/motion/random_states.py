@@ -1,4 +1,4 @@
-"""Random states of mechanisms with loops and couplings.
+"""The neutral configuration and random states, closed where there are loops and couplings.
 
 Takes a mechanism and a generator; gives configurations that are closed and velocities that keep them so:
 
@@ -13,20 +13,19 @@ once a mechanism; the rest runs once a state: some milliseconds.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from factorgraph_dyn.motion.closing import Place, cannot_close, descend, starts_for
-from factorgraph_dyn.motion.closure import nearest_velocity
-from factorgraph_dyn.motion.joint_limits import Limits, limits_of
+from factorgraph_dyn.model.loop_groups import loop_groups
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import Joint
+from factorgraph_dyn.model.units import measured
+from factorgraph_dyn.motion.closing import Place, cannot_close, close, descend, starts_for
+from factorgraph_dyn.motion.closure import nearest_velocity, openness, rank_tolerance
+from factorgraph_dyn.motion.joint_limits import Limits, limited, limits_of, reflected
 from factorgraph_dyn.motion.kinematics import link_poses
-from factorgraph_dyn.motion.loop_groups import loop_groups, rank_tolerance
-from factorgraph_dyn.motion.size import measured
 from factorgraph_dyn.spatial import Floats
-
-if TYPE_CHECKING:
-    from factorgraph_dyn.model.mechanism import Mechanism
 
 HOME_TRIES = 40  # starts from which a home is sought where the neutral configuration leads to none
 RANDOM_TRIES = 20
@@ -48,6 +47,37 @@ class Home(NamedTuple):
     limits: tuple[Limits | None, ...]
 
 
+def neutral(mechanism: Mechanism) -> Floats:
+    """The configuration of all-zero angles and identity rotations, closed, shape (nq,)."""
+    q = _at_zero(mechanism)
+    return q if not mechanism.is_closed_kind or openness(mechanism, q) <= 1.0 else close(mechanism, q)
+
+
+def _at_zero(mechanism: Mechanism) -> Floats:
+    return np.concatenate([np.zeros(0), *(joint.type.neutral() for joint in mechanism.joints)])
+
+
+def random_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """A random state within limits, closed where there are loops or couplings."""
+    if mechanism.is_closed_kind:
+        return random_closed_state(mechanism, rng)
+    return random_configuration(mechanism, rng), rng.normal(size=mechanism.nv) * measured(mechanism).v
+
+
+def random_configuration(mechanism: Mechanism, rng: np.random.Generator) -> Floats:
+    """Random coordinates within limits, whether loops close or not, shape (nq,)."""
+    parts = (_random_coordinates(joint, rng, mechanism.size) for joint in mechanism.joints)
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def _random_coordinates(joint: Joint, rng: np.random.Generator, length: float) -> Floats:
+    q = joint.type.random(rng, length)
+    lower, upper = limited(joint) or (-np.inf, np.inf)
+    if np.isfinite(upper - lower):
+        return np.array([rng.uniform(lower, upper)])
+    return reflected(q, lower, upper)
+
+
 def random_closed_state(
     mechanism: Mechanism, rng: np.random.Generator, farthest: float = RANDOM_REACH, *, any_mode: bool = False
 ) -> tuple[Floats, Floats]:
@@ -62,7 +92,7 @@ def random_closed_state(
         any_mode: Take groups that are locked in any of their assembly modes, whatever the limits.
     """
     own, home = measured(mechanism), _home(mechanism)
-    anywhere = own.mechanism.random_configuration(rng)
+    anywhere = random_configuration(own.mechanism, rng)
     q = _with_loose(own.mechanism, home.q, anywhere)
     for k, (group, limits) in enumerate(zip(loop_groups(own.mechanism), home.limits, strict=True)):
         place = Place(own.mechanism, q, group)
@@ -79,7 +109,7 @@ def closed_home(mechanism: Mechanism) -> Floats:
 def far_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """As `random_closed_state`, but in any assembly mode and whatever the limits; may be close to singular."""
     own, home = measured(mechanism), _home(mechanism)
-    q = _with_loose(own.mechanism, home.q, own.mechanism.random_configuration(rng))
+    q = _with_loose(own.mechanism, home.q, random_configuration(own.mechanism, rng))
     for k, group in enumerate(loop_groups(own.mechanism)):
         place = Place(own.mechanism, q, group)
         locked = _in_some_mode(mechanism, k, place, rng)
@@ -187,7 +217,7 @@ def _modes(home: Place) -> tuple[Floats, ...]:
     rng = np.random.default_rng(0)
     found = [home.q]
     for _ in range(min(MODE_TRIES, starts_for(home.group))):
-        start = _with_coordinates(home, home.mechanism.random_configuration(rng))
+        start = _with_coordinates(home, random_configuration(home.mechanism, rng))
         there = descend(start, iterations=FAR_ITERATIONS)
         is_new = all(_are_apart(home.mechanism, there.q, q) for q in found)
         if is_new and is_closed(there) and _is_locked(there):
@@ -225,8 +255,8 @@ def _home(mechanism: Mechanism) -> Home:
     """
     own = measured(mechanism).mechanism
     rng = np.random.default_rng(0)
-    q = np.concatenate([np.zeros(0), *(joint.type.neutral() for joint in own.joints)])
-    starts = [q, *(own.random_configuration(rng) for _ in range(HOME_TRIES))]
+    q = _at_zero(own)
+    starts = [q, *(random_configuration(own, rng) for _ in range(HOME_TRIES))]
     kept = []
     for group in loop_groups(own):
         place, limits = _group_home(mechanism, Place(own, q, group), starts)

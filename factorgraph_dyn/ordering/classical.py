@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.motion.loop_groups import loop_paths
+from factorgraph_dyn.model.loop_groups import loop_paths
 
 
 def rnea(mechanism: Mechanism) -> Iterator[str]:

@@ -1,11 +1,8 @@
 """Orderings that a search found, kept in files.
 
-A results file is JSON with the ordering, what it was found for and what it costs. It is written under a
-temporary name and moved into place, so that a reader sees all of it or the one before. The best ordering
-of every mechanism and problem is also kept in a folder of the user, where ``ordering="search"`` finds it;
-``FACTORGRAPH_DYN_ORDERINGS`` moves the folder.
-
-A problem is told by the names of its variables. The work runs once a search or a kernel.
+A results file is JSON with the ordering, what it was found for and what it costs. The best ordering of every
+mechanism and problem is also kept in a folder of the user, where ``ordering="search"`` finds it;
+``FACTORGRAPH_DYN_ORDERINGS`` moves the folder. A problem is told by the names of its variables.
 """
 
 from __future__ import annotations
@@ -13,14 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from factorgraph_dyn import storage
 from factorgraph_dyn.errors import InputError, OrderingError
-from factorgraph_dyn.folders import user_folder
 from factorgraph_dyn.ordering.halves import joined
 
 FORMAT = "factorgraph_dyn ordering"
@@ -69,14 +65,7 @@ def write(path: Path, saved: SavedOrdering) -> None:
     """
     text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(saved)}, indent=1)
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        storage.write(path, text.encode())
     except OSError as error:
         raise InputError(
             f"The results file {str(path)!r} cannot be written: {error.strerror}. Choose a path in a "
@@ -135,7 +124,7 @@ def check_mechanism(saved: SavedOrdering, fingerprint: str, mechanism: str, path
 def folder() -> Path:
     """Where the best orderings of this user are kept."""
     chosen = os.environ.get(ENVIRONMENT_VARIABLE)
-    return Path(chosen) if chosen else user_folder("data") / "orderings"
+    return Path(chosen) if chosen else storage.FOLDERS.user_data_path / "orderings"
 
 
 def best_path(fingerprint: str, variables: Iterable[str]) -> Path:

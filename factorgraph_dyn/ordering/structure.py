@@ -20,11 +20,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from factorgraph_dyn.checks import check_parts
 from factorgraph_dyn.equations import LinearGraph, Variable, check_graph
+
+if TYPE_CHECKING:
+    import networkx as nx  # imported where it is used: it takes a third of a second
 
 
 def rows_left_over(rows: int, size: int, parents: int) -> int:
@@ -180,6 +182,8 @@ class Structure:
 
         Nodes are indices into ``cliques``, with the attributes ``frontals`` and ``separator``.
         """
+        import networkx as nx
+
         tree = nx.DiGraph()
         for index, (frontals, separator, parent) in enumerate(self.cliques):
             tree.add_node(index, frontals=frontals, separator=separator)
@@ -190,10 +194,15 @@ class Structure:
     @cached_property
     def depth(self) -> int:
         """Number of cliques on the longest way to a root: the steps that no parallelism saves."""
-        return len(nx.dag_longest_path(self.clique_tree))
+        levels: dict[int | None, int] = {None: 0}
+        for index, (*_, parent) in reversed(list(enumerate(self.cliques))):  # a parent comes after its children
+            levels[index] = levels[parent] + 1
+        return max(levels.values())
 
     def bayes_net(self) -> nx.DiGraph:
         """The Bayes net for graph algorithms: an edge from every variable to each of its parents."""
+        import networkx as nx
+
         net = nx.DiGraph()
         net.add_nodes_from(self.variables)
         net.add_edges_from(

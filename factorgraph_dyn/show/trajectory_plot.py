@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from factorgraph_dyn.show.canvas import new_figure, save_figure
-from factorgraph_dyn.solve import Trajectory
+from factorgraph_dyn.solve.simulation import Trajectory
 
 MOST_LABELS = 12  # more curves than this go unnamed
 

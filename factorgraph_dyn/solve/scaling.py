@@ -78,7 +78,7 @@ def force_measures(mechanism: Mechanism) -> Mapping[Name, Floats]:
     """
     own = natural(mechanism)
     masses = {name: min(own.weight, here.mass / LEAST_SHARE) for name, here in carried(mechanism).items()}
-    return _units(mechanism, {name: Carried(mass, own.extent) for name, mass in masses.items()}).variables
+    return _units(mechanism, {name: Carried(length=own.extent, mass=mass) for name, mass in masses.items()}).variables
 
 
 def _rounded(units: Mapping[Name, Floats]) -> dict[Name, Floats]:
@@ -107,7 +107,7 @@ def _units(mechanism: Mechanism, sizes: Mapping[str, Carried]) -> GraphUnits:
         motions = [float(sizes[joint.name].freedoms(joint)[0]) for joint in ends]
         unit = max(motions[0], abs(coupling.ratio) * motions[1])
         equations["coupling", coupling.name] = np.array([unit])
-        variables["lambda", coupling.name] = np.array([min(sizes[joint.name].inertia for joint in ends) / unit])
+        variables["lambda", coupling.name] = np.array([min(sizes[joint.name].work for joint in ends) / unit])
     return GraphUnits(variables, equations)
 
 

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_choice, check_count, check_number, shown
+from factorgraph_dyn.checks import check_choice, check_count, check_positive, shown
 from factorgraph_dyn.equations import Known, evaluate_state
 from factorgraph_dyn.equations.problem import PROBLEMS
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
@@ -222,7 +222,7 @@ def _closed_again(mechanism: Mechanism, q: Floats, v: Floats) -> tuple[Floats, F
 
 
 def _rate(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
-    if mechanism.nq == mechanism.nv and all(j.kind != "planar" for j in mechanism.joints):
+    if all(joint.type.rate_is_v for joint in mechanism.joints):
         return v
     parts = [
         j.type.rate(q[mechanism.q_slices[j.name]], v[mechanism.v_slices[j.name]]) for j in mechanism.movable_joints
@@ -241,8 +241,7 @@ def _normal(mechanism: Mechanism, q: Floats) -> Floats:
 
 def _check_steps(duration: float, step: float, method: str, record_every: int) -> int:
     for what, value in (("duration", duration), ("step", step)):
-        if check_number(value, f"The {what} in s") <= 0:
-            raise InputError(f"The {what} is {value} s; it must be positive.")
+        check_positive(value, f"The {what} in s", InputError)
     check_choice(method, METHODS, "The method")
     check_count(record_every, "record_every")
     if duration / step > MOST_STEPS:

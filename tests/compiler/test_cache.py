@@ -117,13 +117,12 @@ def test_no_cache(tmp_path, monkeypatch, traces):
     assert answer(compile(fgd.robots.rrr(), "inverse")).shape == (3,)
 
 
-def test_folder_follows_the_platform(monkeypatch, tmp_path):
+def test_folder_is_the_users(monkeypatch, tmp_path):
     monkeypatch.delenv(cache.ENVIRONMENT_VARIABLE)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert cache.folder() == tmp_path / "factorgraph_dyn"
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert cache.folder().parts[-3:] == ("Library", "Caches", "factorgraph_dyn")
+    if sys.platform == "linux":
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert cache.folder() == tmp_path / "factorgraph_dyn"
+    assert "factorgraph_dyn" in cache.folder().parts
 
 
 def test_concurrent_processes(own_folder):

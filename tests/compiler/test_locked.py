@@ -9,9 +9,8 @@ from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_state
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import symbols
 from factorgraph_dyn.compiler.tape.tape import Tape
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.units import measured, natural
 from factorgraph_dyn.motion.random_states import assembly_modes
-from factorgraph_dyn.motion.size import measured
 from factorgraph_dyn.spatial import pose, rotation_about
 
 X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])

@@ -197,11 +197,14 @@ def test_closures_from_yaml(tmp_path, yaml):
     ("yaml", "reason"),
     [
         ("closed_loop: [['a', 'end_right']]", "no link, frame or joint"),
-        ("closed_loop: [['end_left', 'end_right']", "not closed"),
+        ("closed_loop: [['end_left', 'end_right']", "expected ',' or ']'"),
         ("closed_loop: [['end_left']]", "pair of names"),
         ("closed_loop: [['end_left', 'end_right']]\ntype: ['5d']", "types: 6d, 3d"),
         ("closed_loop: [['end_left', 'end_right']]\ntype: []", "one of 6d, 3d for every"),
         ("closed_loop: [['end_left', 'end_left']]", "same link"),
+        ("closed_loop: [['end_left', 'end_right']]\nclosed_loop: []", "occurs twice"),
+        ("closed_loop: [[&a end_left, *a]]", "aliases"),
+        ("closed_loop: " + 5000 * "[" + 5000 * "]", "too deeply"),
     ],
 )
 def test_bad_closures_are_refused(tmp_path, yaml, reason):
@@ -229,3 +232,8 @@ def test_robot_descriptions_by_name(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "robot_descriptions", None)
     with pytest.raises(fgd.ModelError, match=r"pip install factorgraph_dyn\[descriptions\]"):
         fgd.load("robot_descriptions:x_description")
+
+
+def test_another_base_keeps_the_tolerance():
+    mechanism = fgd.robots.five_bar().tolerate(1e-3)
+    assert mechanism.change_base(mechanism.link_names[-1]).closure_tolerance == 1e-3

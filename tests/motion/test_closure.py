@@ -8,10 +8,11 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
 from factorgraph_dyn.model.joint_kinds import KINDS, axes_of
+from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.robots.bodies import translation
 from factorgraph_dyn.motion import closure
+from factorgraph_dyn.motion.closure import RANK_TOLERANCE
 from factorgraph_dyn.motion.kinematics import integrate
-from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE, loop_groups
 from tests.mechanisms import random_planar, random_spatial, single_loop
 from tests.oracles.closed import rate_by_differences
 
@@ -159,7 +160,7 @@ def test_a_loop_between_unknown_links_is_refused():
 def test_the_misfit_of_a_pose_tells_what_the_joint_forbids(kind):
     rng = np.random.default_rng(3)
     joint_kind = KINDS[kind]
-    axes = axes_of(kind, rng.normal(size=(2 if kind == "universal" else 1, 3)))
+    axes = axes_of(KINDS[kind], rng.normal(size=(2 if kind == "universal" else 1, 3)))
     T = joint_kind.pose(axes, 0.3, joint_kind.random(rng))
     np.testing.assert_allclose(joint_kind.misfit(axes, T), 0.0, atol=1e-14)
     forbidden = closure.constraint_directions(joint_kind.subspace(axes, 0.3, T))

@@ -9,10 +9,9 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
 from factorgraph_dyn.model.robots.bodies import translation
-from factorgraph_dyn.model.units import Natural, described_in
+from factorgraph_dyn.model.units import Natural, described_in, measured
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.kinematics import integrate
-from factorgraph_dyn.motion.size import measured
 from tests.mechanisms import random_planar, random_spatial, single_loop
 
 LINKAGES = ("four_bar", "five_bar", "four_bar_chain", "stewart", "delta")
@@ -64,7 +63,10 @@ def mechanism(request):
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_closing_does_not_depend_on_the_unit_of_length(mechanism, length):
-    given, other = Natural(mechanism, length, 1.0, length, 1.0), described_in(mechanism, length, 1.0)
+    given, other = (
+        Natural(given=mechanism, length=length, mass=1.0, extent=length, weight=1.0),
+        described_in(mechanism, length, 1.0),
+    )
     one = measured(mechanism)
     q, v = mechanism.random_state(1)
     for seed in range(3):

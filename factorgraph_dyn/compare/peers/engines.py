@@ -20,7 +20,7 @@ import numpy as np
 
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.files.load import format_of
+from factorgraph_dyn.model.files.formats import format_of
 from factorgraph_dyn.spatial import Floats
 
 Call = Callable[[], object]

@@ -173,7 +173,7 @@ def _model(mechanism: Mechanism) -> mujoco.MjModel:
         body = bodies[joint.parent].add_body(name=joint.child, pos=T[:3, 3], quat=[w, x, y, z])
         bodies[joint.child] = body
         _set_inertia(body, mechanism.link_by_name[joint.child])
-        if joint.kind == "fixed":
+        if not joint.nv:
             continue
         if joint.kind not in JOINTS or (joint.kind == "floating" and joint.parent != mechanism.base):
             raise InputError(f"MuJoCo has no {joint.kind} joint at {joint.name!r}; joints: {', '.join(JOINTS)}.")

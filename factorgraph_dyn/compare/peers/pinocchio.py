@@ -85,7 +85,7 @@ class PinocchioEngine:
         for joint in mechanism.topology.outward:
             parent, T_parent_link = frames[joint.parent]
             placement = T_parent_link * pin.SE3(np.array(joint.placement))
-            if joint.kind == "fixed":
+            if not joint.nv:
                 frames[joint.child] = (parent, placement)
             else:
                 check_name(joint.kind, JOINTS, "joint kind", "Pinocchio", InputError)

@@ -29,8 +29,6 @@ from factorgraph_dyn.model.assembly import moved_link, tidy
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats, inverse_pose, perpendicular_axes, pose
 
-TURNING = ("revolute", "continuous")
-_ALONG_AXIS = (*TURNING, "prismatic")
 _ROUNDING = 1e-14  # of angles, entries of rotations, and of lengths beside the mechanism's
 _FARTHEST = 4.0  # times the mechanism's length that a frame may move along its axis
 _Z = np.array([0.0, 0.0, 1.0])
@@ -62,7 +60,7 @@ def burden(mechanism: Mechanism) -> int:
         T = np.asarray(joint.placement)
         R = np.abs(T[:3, :3])
         count += int(np.count_nonzero(T[:3, 3]) + np.count_nonzero((R != 0) & (R != 1)))
-        if joint.kind in _ALONG_AXIS:
+        if joint.is_hinge or joint.is_slider:
             count += 3 * (int(np.count_nonzero(joint.axes[0])) - 1)
     return count
 
@@ -86,7 +84,7 @@ class _Frames:
         only = self.children[mechanism.base]
         gravity = np.asarray(mechanism.gravity)
         for joint in mechanism.topology.outward:
-            if joint.kind in TURNING and only == [joint]:
+            if joint.is_hinge and only == [joint]:
                 gravity = self._base_and_first(joint)
             else:
                 self._place(joint)
@@ -109,18 +107,18 @@ class _Frames:
     def _place(self, joint: Joint) -> None:
         T = inverse_pose(self.frame[joint.parent]) @ np.asarray(joint.placement)
         C, axis, rest = np.eye(4), joint.axis, joint.rest
-        if joint.kind == "fixed":
+        if not joint.nv:
             C, T = inverse_pose(T), np.eye(4)
-        elif joint.kind in _ALONG_AXIS:
+        elif joint.is_hinge or joint.is_slider:
             Q = pose(_to_z(joint.axes[0]), np.zeros(3))
             axis = _Z
             beta, alpha, phi = _angles((T @ Q)[:3, :3])
-            turn = self._own_turn(joint, Q) if joint.kind in TURNING else -phi
+            turn = self._own_turn(joint, Q) if joint.is_hinge else -phi
             Z = _about_z(turn, self._shift(T @ Q))
             C = Q @ Z
             r = (T @ C)[:3, 3]
             left = phi + turn
-            if joint.kind in TURNING and _quarters(left) is None:
+            if joint.is_hinge and _quarters(left) is None:
                 part = self.mechanism.q_slices[joint.name]
                 self.offset[part] = left
                 rest = np.asarray(joint.rest) + left
@@ -141,7 +139,7 @@ class _Frames:
 
     def _own_turn(self, joint: Joint, Q: Floats) -> float:
         """By how much the child's frame turns about its axis: to the next normal, or to the centre of mass."""
-        following = [j for j in self.children[joint.child] if j.kind in _ALONG_AXIS]
+        following = [j for j in self.children[joint.child] if j.is_hinge or j.is_slider]
         if following:
             following_Q = pose(_to_z(following[0].axes[0]), np.zeros(3))
             T = Q.T @ np.asarray(following[0].placement) @ following_Q

@@ -56,19 +56,18 @@ def unfelt_part(joint: Joint, G: Floats) -> Floats:
     """The part of the child's spatial inertia that the joint's motion does not feel, shape (6, 6)."""
     part = np.zeros((6, 6))
     mass = G[3, 3]
-    if joint.kind == "fixed":
+    if not joint.nv:
         return G
-    if joint.kind == "prismatic":
+    if not joint.turns.any():
         part[:3, :3] = G[:3, :3]
-    elif joint.kind in ("spherical", "universal"):
+    elif not joint.slides.any():
         part[3:, 3:] = mass * np.eye(3)
-    elif joint.kind in ("revolute", "continuous"):
+    if joint.is_hinge:
         axis = joint.axes[0]
         first_moment = np.array([G[2, 4], G[0, 5], G[1, 3]])  # from the block m [c]
         part[:3, :3] = _across(axis, G[:3, :3]) * (np.eye(3) - np.outer(axis, axis))
         part[:3, 3:] = skew((first_moment @ axis) * axis)
         part[3:, :3] = part[:3, 3:].T
-        part[3:, 3:] = mass * np.eye(3)
     return part
 
 

@@ -104,7 +104,7 @@ def _steps(joint: Joint, shifts: bool) -> tuple[list[Joint], Joint]:
     if turns:
         ways.append((TURN, placement))
         placement = np.eye(4)
-    if joint.kind == "fixed" or not ways:
+    if not joint.nv or not ways:
         return [], joint
     inner, parent = [], joint.parent
     for suffix, way in ways:

@@ -5,11 +5,9 @@ if they are there. An entry is one file:
 
     magic and checksum | length of the facts | facts as JSON | object code
 
-It is written under a temporary name and moved into place, so that concurrent processes see all of it or
-nothing. A file that is damaged or of another version is ignored and replaced. A folder that cannot be
-written only means that nothing is kept. ``FACTORGRAPH_DYN_CACHE`` moves the folder; "off" disables it.
-
-The work runs once a kernel; reading takes well under a millisecond.
+Concurrent processes see all of it or nothing. A file that is damaged or of another version is ignored and replaced. A
+folder that cannot be written only means that nothing is kept. ``FACTORGRAPH_DYN_CACHE`` moves the folder; "off"
+disables it. Reading takes well under a millisecond.
 """
 
 from __future__ import annotations
@@ -17,12 +15,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from factorgraph_dyn.folders import user_folder
+from factorgraph_dyn import storage
 
 ENVIRONMENT_VARIABLE = "FACTORGRAPH_DYN_CACHE"
 FORMAT = 1
@@ -48,7 +45,7 @@ def folder() -> Path | None:
     chosen = os.environ.get(ENVIRONMENT_VARIABLE)
     if chosen is not None:
         return None if chosen.strip().lower() in ("", "off", "0", "none") else Path(chosen)
-    return user_folder("cache")
+    return storage.FOLDERS.user_cache_path
 
 
 def key(*parts: str) -> str:
@@ -74,16 +71,10 @@ def write(name: str, entry: Entry) -> bool:
     if place is None:
         return False
     path = _path(place, name)
-    temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(_encode(entry))
-        temporary.replace(path)
+        storage.write(path, _encode(entry))
     except OSError:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         return False
     return True
 

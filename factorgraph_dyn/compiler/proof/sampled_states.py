@@ -17,11 +17,10 @@ from functools import lru_cache
 import numpy as np
 
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import natural, natural_rate
+from factorgraph_dyn.model.loop_groups import loop_groups
+from factorgraph_dyn.model.units import measured, natural, natural_rate
 from factorgraph_dyn.motion.closure import closure_error, nearest_velocity
-from factorgraph_dyn.motion.loop_groups import loop_groups
 from factorgraph_dyn.motion.random_states import closed_home, far_closed_state, random_closed_state
-from factorgraph_dyn.motion.size import measured
 from factorgraph_dyn.spatial import Floats
 
 SPECIAL = 8

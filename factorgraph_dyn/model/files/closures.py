@@ -5,27 +5,24 @@
     name_mot:    ['mot1', ...]                     the joints with a motor
 
 as published with example-parallel-robots (Gepetto). A name is a link, a frame, or a joint, which
-stands for the link it moves. Of YAML only this is read: top-level keys with flow or block lists.
+stands for the link it moves.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+import yaml
 
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Loop
 from factorgraph_dyn.spatial import Floats
 
-TOKEN = re.compile(r"""\s*(?:(\[|\]|,)|'([^'\n]*)'|"([^"\n]*)"|([^\s,\[\]'"#][^,\[\]#\n]*)|(\#[^\n]*))""")
 LOOP_KINDS = {"6d": "fixed", "3d": "spherical"}
-MAX_NESTING = 8
-
-Value = str | list["Value"]
 
 
 @dataclass(frozen=True)
@@ -50,11 +47,7 @@ def parse_closures(content: bytes, file: str) -> Closures:
     Raises:
         ModelError: Not such a file; says file and line.
     """
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ModelError(f"{file}:1: the file is not UTF-8: {error}.", file=file, line=1) from None
-    entries = _entries(text, file)
+    entries = _entries(content, file)
     pairs, line = entries.get("closed_loop", ([], 1))
     kinds, kinds_line = entries.get("type", (["6d"] * len(pairs), line))
     motors, _ = entries.get("name_mot", (None, 1))
@@ -102,53 +95,31 @@ def _place(mechanism: Mechanism, name: str, file: str, line: int) -> tuple[str, 
     return _fail(file, line, f"{name!r} is no link, frame or joint of {mechanism.name!r}")
 
 
-def _entries(text: str, file: str) -> dict[str, tuple[Value, int]]:
-    """The top-level keys of the file with their values and lines."""
-    entries: dict[str, tuple[Value, int]] = {}
-    key, start, lines = "", 0, [""]
-    for number, line in enumerate([*text.splitlines(), "end:"], start=1):
-        head = re.match(r"([A-Za-z_]\w*)\s*:(.*)", line)
-        if head is None:
-            lines.append(line)
-            continue
-        if key in entries:
-            _fail(file, start, f"the key {key!r} occurs twice")
-        if key:
-            entries[key] = (_value(lines, file, start), start)
-        key, start, lines = head[1], number, [head[2]]
+def _entries(content: bytes, file: str) -> dict[str, tuple[Any, int]]:
+    """The keys of the file with their values, all of them texts and lists of texts, and their lines."""
+    try:
+        text = content.decode("utf-8-sig")
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.BaseLoader)):
+            _fail(file, 1, "the file has aliases (*name), which are not read; write the lists out")
+        loader = yaml.BaseLoader(text)
+        node = loader.get_single_node()
+        if not isinstance(node, yaml.MappingNode):
+            _fail(file, 1, "the file is no list of 'key: value'")
+        entries: dict[str, tuple[Any, int]] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if str(key.value) in entries:
+                _fail(file, line, f"the key {key.value!r} occurs twice")
+            entries[str(key.value)] = (loader.construct_object(value, deep=True), line)
+    except UnicodeDecodeError as error:
+        _fail(file, 1, f"the file is not UTF-8: {error}")
+    except RecursionError:
+        _fail(file, 1, "the file is nested too deeply")
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        _fail(file, mark.line + 1 if mark else 1, f"the file is not YAML: {getattr(error, 'problem', None) or error}")
     return entries
 
 
-def _value(lines: list[str], file: str, start: int) -> Value:
-    items = [re.sub(r"^\s*-\s+", "", line) for line in lines[1:] if re.match(r"\s*-\s", line)]
-    if items and not lines[0].split("#")[0].strip():
-        return [_flow(item, file, start) for item in items]
-    return _flow("\n".join(lines), file, start)
-
-
-def _flow(text: str, file: str, line: int) -> Value:
-    """A scalar or a flow list with nested lists."""
-    stack: list[list[Value]] = [[]]
-    position = 0
-    while text[position:].strip():
-        match = TOKEN.match(text, position)
-        if match is None or len(stack) > MAX_NESTING:
-            _fail(file, line, f"cannot read {text[position : position + 40].strip()!r} as a list of names")
-        position = match.end()
-        mark, single, double, bare, _ = match.groups()
-        if mark == "[":
-            stack.append([])
-        elif mark == "]":
-            if len(stack) < 2:
-                _fail(file, line, "a ']' has no '['")
-            done = stack.pop()
-            stack[-1].append(done)
-        elif mark is None and (word := next((w for w in (single, double, bare) if w is not None), None)):
-            stack[-1].append(word.strip())
-    if len(stack) != 1:
-        _fail(file, line, "a '[' is not closed")
-    return stack[0][0] if len(stack[0]) == 1 else list(stack[0])
-
-
 def _fail(file: str, line: int, message: str) -> NoReturn:
-    raise ModelError(f"{file}:{line}: {message}.", file=file, line=line)
+    raise ModelError(f"{file}:{line}: {message}.", file=file, line=line) from None

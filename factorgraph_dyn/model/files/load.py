@@ -1,35 +1,27 @@
 """A file becomes a ``Mechanism``: URDF, MJCF, SDF, a YAML of closures or the package's own format.
 
-The format is told by the content, never by the file's name. Files are untrusted: only what the model
-file's own folder holds is read, sizes are bounded, and every failure is a ``ModelError`` with file,
-line and element. Runs once a mechanism.
+Files are untrusted: only what the model file's own folder holds is read, sizes are bounded, and every failure is a
+``ModelError`` with file, line and element.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from factorgraph_dyn.checks import check_kind, check_path
-from factorgraph_dyn.errors import FactorGraphDynError, ModelError
-from factorgraph_dyn.model import edit
+from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.files.closures import add_closures, is_closure_file, parse_closures
-from factorgraph_dyn.model.files.mjcf import read_actuation, read_mjcf
-from factorgraph_dyn.model.files.native import read_native
-from factorgraph_dyn.model.files.sdf import read_sdf
-from factorgraph_dyn.model.files.urdf import read_urdf
-from factorgraph_dyn.model.files.xml_tree import Document, parse_xml, read_bytes
+from factorgraph_dyn.model.files.formats import Source
+from factorgraph_dyn.model.files.mjcf import read_actuation
+from factorgraph_dyn.model.files.xml_tree import parse_xml, read_bytes
 from factorgraph_dyn.model.mechanism import Mechanism, check_mechanism
 from factorgraph_dyn.spatial import Floats
 
 DESCRIPTIONS_PREFIX = "robot_descriptions:"
-BLANK = b"\xef\xbb\xbf \t\r\n"  # what may come before the content, a byte order mark included
 
 
 def load(
@@ -65,16 +57,16 @@ def load(
             raise ModelError(f"{file}: the file itself lists closures; give the model's file as path.")
         closures, file = file, file.with_suffix(".urdf")
         content = read_bytes(file)
-    mechanism = _read(content, file, root or file.parent, floating_base)
+    mechanism = Source(content, file, root or file.parent, floating_base).read()
     if closures is None:
         mechanism = _note_closures(mechanism, file)
     else:
         yaml = check_path(closures, "The file of closures", ModelError)
         mechanism = add_closures(mechanism, parse_closures(read_bytes(yaml), str(yaml)), str(yaml))
     if floating_base and not _floats(mechanism):
-        mechanism = edit.float_base(mechanism)
+        mechanism = mechanism.float_base()
     if merge_fixed:
-        mechanism = edit.merge_fixed(mechanism)
+        mechanism = mechanism.merge_fixed()
     return mechanism
 
 
@@ -91,18 +83,7 @@ def loads(text: str | bytes, *, file: str = "<text>", folder: str | PathLike[str
     """
     content = text.encode() if isinstance(text, str) else text
     check_kind(content, bytes, "The model's description", "text or bytes", ModelError)
-    return _read(content, check_path(file, "The file's name", ModelError), _folder(folder), False)
-
-
-def format_of(path: str | PathLike[str]) -> str:
-    """The format of a file, told by its content: URDF, MJCF, SDF, own, closures or unknown."""
-    content = read_bytes(Path(path))
-    if is_closure_file(content):
-        return "closures"
-    if content[:64].lstrip(BLANK).startswith(b"{"):
-        return "own"
-    tag = parse_xml(content, str(path)).root.tag
-    return {"robot": "URDF", "mujoco": "MJCF", "sdf": "SDF", "gazebo": "SDF"}.get(tag, "unknown")
+    return Source(content, check_path(file, "The file's name", ModelError), _folder(folder)).read()
 
 
 def load_actuation(
@@ -141,47 +122,7 @@ def _note_closures(mechanism: Mechanism, file: Path) -> Mechanism:
 
 def _floats(mechanism: Mechanism) -> bool:
     """Whether a joint at the base floats."""
-    return any(joint.kind == "floating" for joint in mechanism.topology.joints_out[mechanism.base])
-
-
-def _read(content: bytes, file: Path, folder: Path | None, floating_base: bool) -> Mechanism:
-    if content[:64].lstrip(BLANK).startswith(b"{"):
-        try:
-            return read_native(content.decode("utf-8-sig"), str(file))
-        except UnicodeDecodeError as error:
-            raise ModelError(f"{file}:1: the file is not UTF-8: {error}.", file=str(file)) from None
-    document = parse_xml(content, str(file))
-    reader = _xml_reader(document, folder, floating_base)
-    try:
-        with np.errstate(all="ignore"):  # overflow is found by the parts' own checks
-            return reader()
-    except ArithmeticError as error:
-        document.root.fail(f"the file holds numbers too large or too small to compute with: {error}.")
-    except RecursionError:
-        document.root.fail("what the file holds leans on itself, or is nested too deeply.")
-    except FactorGraphDynError as error:
-        if str(error).startswith(str(file)) or error.details.get("file"):
-            raise
-        root = document.root
-        message = f"{file}:{root.line}: {root.label}: {error}"
-        raise ModelError(message, file=str(file), line=root.line, element=root.tag) from None
-
-
-def _xml_reader(document: Document, folder: Path | None, floating_base: bool) -> Callable[[], Mechanism]:
-    """The reader for a document, chosen by its root element."""
-    root = document.root
-    if root.tag == "robot":
-        return lambda: read_urdf(document)
-    if root.tag == "mujoco":
-        return lambda: read_mjcf(document, folder)
-    if root.tag in ("sdf", "gazebo"):
-        return lambda: read_sdf(document, folder, floating_base=floating_base)
-    if root.tag == "mujocoinclude":
-        root.fail("this file is a part that other MJCF files include; load the file that includes it.")
-    return root.fail(
-        "the root element is none that is known. Roots: <robot> (URDF), <mujoco> (MJCF), <sdf> (SDF); the "
-        "package's own files are JSON."
-    )
+    return any(joint.type.is_free for joint in mechanism.topology.joints_out[mechanism.base])
 
 
 def _description_path(name: str) -> str:

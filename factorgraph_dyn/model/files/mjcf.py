@@ -103,6 +103,7 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
         driven = {joint for actuator in actuators for joint in actuator.gears}
         connections = [_with_motor(c, c.joint.name in driven) for c in connections]
     return assemble(
+        Mechanism,
         scene.root.get("model") or "mujoco",
         scaled_to_total(draft.links, scene.settings.settotalmass),
         [*connections, *constraints.loops],

@@ -1,76 +1,20 @@
-"""The package's own file format: a mechanism in full, as versioned JSON, to be read back exactly.
-
-    {"format": "factorgraph_dyn mechanism", "version": 1, "name": ..., "gravity": [...],
-     "links": [...], "joints": [...], "loops": [...], "couplings": [...], "frames": [...], "notes": [...]}
-
-Numbers are written so that they read back to the same bits; infinite limits are the strings "inf"
-and "-inf". Fields that have their default are left out. The same content without notes, hashed, is
-the mechanism's fingerprint. Runs once a mechanism.
-"""
+"""A file in the package's own format, which ``write_native`` describes, becomes a mechanism."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from factorgraph_dyn.errors import ModelError
+from factorgraph_dyn.model.description import CLOSED, PARTS
+from factorgraph_dyn.model.files.write_native import FORMAT, VERSION
 from factorgraph_dyn.model.mechanism import Mechanism
-from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
-from factorgraph_dyn.motion.closure import CLOSED
 
-FORMAT = "factorgraph_dyn mechanism"
-VERSION = 1
-PARTS: dict[str, type[Any]] = {
-    "links": Link,
-    "joints": Joint,
-    "loops": Loop,
-    "couplings": Coupling,
-    "frames": Frame,
-}
-TEXTS = ("name", "kind", "parent", "child", "predecessor", "successor", "joint", "source", "link")
-
-
-def to_dict(mechanism: Mechanism) -> dict[str, Any]:
-    """The mechanism as plain lists, numbers and strings, ready for JSON."""
-    content: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "name": mechanism.name,
-        "gravity": np.asarray(mechanism.gravity).tolist(),
-    }
-    for key in PARTS:
-        content[key] = [_part_to_dict(part) for part in getattr(mechanism, key)]
-    if mechanism.closure_tolerance != CLOSED:
-        content["closure_tolerance"] = mechanism.closure_tolerance
-    content["notes"] = list(mechanism.notes)
-    return content
-
-
-def to_json(mechanism: Mechanism) -> str:
-    """The text of the mechanism's file, one part a line."""
-    content = to_dict(mechanism)
-    lines = []
-    for key, value in content.items():
-        if key in PARTS or key == "notes":
-            rows = ",\n".join("    " + json.dumps(item, allow_nan=False) for item in value)
-            lines.append(f"  {json.dumps(key)}: [\n{rows}\n  ]" if value else f"  {json.dumps(key)}: []")
-        else:
-            lines.append(f"  {json.dumps(key)}: {json.dumps(value, allow_nan=False)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def fingerprint(mechanism: Mechanism) -> str:
-    """A hash of everything but the notes, as 64 hexadecimal digits; equal for equal mechanisms."""
-    content = to_dict(mechanism)
-    del content["notes"]
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+TEXTS = {"kind", *(field for _, names in PARTS.values() for field in names)}
 
 
 def read_native(text: str, file: str) -> Mechanism:
@@ -101,7 +45,7 @@ def _from_dict(content: Any) -> Mechanism:
     if content.get("version") != VERSION or isinstance(content.get("version"), bool):
         raise ModelError(f"The file has version {content.get('version')!r}; this package reads version {VERSION}.")
     _check_keys(content, {"format", "version", "name", "gravity", "closure_tolerance", "notes", *PARTS}, "the file")
-    parts: dict[str, Any] = {key: tuple(_parts(content.get(key, []), key, PARTS[key])) for key in PARTS}
+    parts: dict[str, Any] = {key: tuple(_parts(content.get(key, []), key, kind)) for key, (kind, _) in PARTS.items()}
     notes = content.get("notes", [])
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         raise ModelError("'notes' must be a list of strings.", part='"notes"')
@@ -113,37 +57,6 @@ def _from_dict(content: Any) -> Mechanism:
         raise ModelError("'gravity' must be a list of 3 numbers.", part='"gravity"')
     tolerance = _value("closure_tolerance", content.get("closure_tolerance", CLOSED), "the file")
     return Mechanism(name, **parts, gravity=gravity, notes=tuple(notes), closure_tolerance=tolerance)
-
-
-def _part_to_dict(part: Any) -> dict[str, Any]:
-    content = {}
-    for item in fields(part):
-        value = _plain(getattr(part, item.name))
-        if value != _default_of(part, item):
-            content[item.name] = value
-    return content
-
-
-def _default_of(part: Any, item: Any) -> Any:
-    """What a field reads back as when it is left out, in the part's own shape."""
-    if item.default_factory is not MISSING:
-        return _plain(item.default_factory())
-    if item.default is MISSING:
-        return MISSING
-    value = getattr(part, item.name)
-    if isinstance(value, np.ndarray) and np.ndim(item.default) == 0:
-        return np.full(value.shape, item.default).tolist()
-    return _plain(item.default)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return value
 
 
 def _parts(items: Any, key: str, kind: type[Any]) -> list[Any]:

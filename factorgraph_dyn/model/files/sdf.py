@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from factorgraph_dyn.errors import ModelError
+from factorgraph_dyn.model import joint_kinds
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.files.limits import joint_limits
 from factorgraph_dyn.model.files.sdf_scope import MODEL, WORLD, Scope, child_text, read_pose, read_version, read_world
@@ -38,7 +39,6 @@ KINDS = {
     "revolute2": "universal",
     "screw": "helical",
 }
-AXES = {"universal": 2, "spherical": 0, "fixed": 0}
 
 
 def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = False) -> Mechanism:
@@ -68,6 +68,7 @@ def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = F
     gravity = top.first("gravity")
     down = np.array([0.0, 0.0, -9.81]) if gravity is None else gravity.parse_numbers(gravity.text, "gravity", (3,))
     return assemble(
+        Mechanism,
         models[0].element.name() if len(models) == 1 else top.get("name") or WORLD,
         draft.links,
         [connection for part in (*parts, across) for connection in part],
@@ -197,7 +198,7 @@ def _joint(scope: Scope, name: str, element: Element, notes: list[str]) -> Conne
     if parent == child:
         element.fail(f"link {parent!r} is both parent and child.")
     T_world_joint = scope.T_world_of(element)
-    axes = [element.first("axis"), element.first("axis2")][: AXES.get(kind, 1)]
+    axes = [element.first("axis"), element.first("axis2")][: joint_kinds.KINDS[kind].axis_count]
     rows = [_axis(scope, axis, element, T_world_joint) for axis in axes]
     effects = {
         field: [0.0 if a is None else _dynamics(a, tag, notes) for a in axes]
@@ -215,7 +216,7 @@ def _joint(scope: Scope, name: str, element: Element, notes: list[str]) -> Conne
             parent,
             child,
             placement=inverse_pose(scope.T_world_link(parent)) @ T_world_joint,
-            axis=np.array(rows) if kind == "universal" else (rows[0] if rows else (0.0, 0.0, 1.0)),
+            axis=rows[0] if len(rows) == 1 else np.array(rows or (0.0, 0.0, 1.0)),
             pitch=_pitch(element) if kind == "helical" else 0.0,
             limits=_limits(axes[0], notes) if kind in ("revolute", "prismatic", "helical") else None,
             **{field: values for field, values in effects.items() if values},  # type: ignore[arg-type]
@@ -289,7 +290,8 @@ def _mimics(scope: Scope, name: str, element: Element) -> list[Coupling]:
         if mimic is None:
             continue
         source_scope, source = scope.find(mimic.name("joint"), mimic, joint=True)
-        if AXES.get(KINDS.get(element.get("type") or "", ""), 1) != 1:
+        kind = KINDS.get(element.get("type") or "")
+        if kind is not None and joint_kinds.KINDS[kind].nv != 1:
             mimic.fail("only joints of one freedom can mimic others.")
         # q = multiplier (q_source - reference) + offset
         ratio = _number(mimic, "multiplier", 1.0)

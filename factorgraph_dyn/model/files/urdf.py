@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from factorgraph_dyn.errors import ModelError
+from factorgraph_dyn.model import joint_kinds
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.files.limits import joint_limits
 from factorgraph_dyn.model.files.rotations import from_rpy
@@ -67,7 +68,8 @@ def read_urdf(document: Document) -> Mechanism:
     _note_massless(bodies, connections, links, notes)
     connections += [_loop(e, links, notes) for e in _unique(root.all("loop"), "loop").values()]
     try:
-        return assemble(root.get("name") or "robot", bodies, connections, base=base, couplings=couplings, notes=notes)
+        name = root.get("name") or "robot"
+        return assemble(Mechanism, name, bodies, connections, base=base, couplings=couplings, notes=notes)
     except ModelError as error:
         raise _located(root, error) from None
 
@@ -143,11 +145,11 @@ def _connection(element: Element, links: dict[str, Element], armature: float, no
         child,
         placement=_origin(element),
         axis=_axis(element, kind, notes),
-        armature=armature + extra if kind != "fixed" else 0.0,
+        armature=armature + extra if joint_kinds.KINDS[kind].nv else 0.0,
         damping=damping,
         friction=friction,
         limits=_limits(element, kind, notes),
-        actuated=kind != "floating" and (element.get("independent") or "").lower() != "false",
+        actuated=not joint_kinds.KINDS[kind].is_free and (element.get("independent") or "").lower() != "false",
     )
     return Connection(joint, where=f"{element.file}:{element.line}: ")
 
@@ -186,7 +188,7 @@ def _ends(element: Element, links: dict[str, Element], roles: tuple[str, str]) -
 def _axis(element: Element, kind: str, notes: list[str]) -> Floats:
     default = np.array([1.0, 0.0, 0.0])  # the format's own default
     axis_element = element.first("axis")
-    if axis_element is None or kind in ("fixed", "floating", "spherical"):
+    if axis_element is None or not joint_kinds.KINDS[kind].axis_count:
         return default
     axis = axis_element.vector("xyz", 3, default)
     if float(np.linalg.norm(axis)) < 1e-9:
@@ -199,7 +201,7 @@ def _axis(element: Element, kind: str, notes: list[str]) -> Floats:
 def _dynamics(element: Element, kind: str, notes: list[str]) -> tuple[float, float, float]:
     """Damping, friction and armature of a joint."""
     dynamics = element.first("dynamics")
-    if dynamics is None or kind == "fixed":
+    if dynamics is None or not joint_kinds.KINDS[kind].nv:
         return 0.0, 0.0, 0.0
     values = []
     for key in ("damping", "friction", "armature"):
@@ -296,7 +298,7 @@ def _note_massless(
 ) -> None:
     """Note moving links that carry nothing: no mass on them or on what is fixed to them or beyond."""
     mass = {body.name: body.mass for body in bodies}
-    moving = {c.joint.child for c in connections if c.joint.kind != "fixed"}
+    moving = {c.joint.child for c in connections if c.joint.nv}
     carries = {name for name, value in mass.items() if value > 0}
     parents = {c.joint.child: c.joint.parent for c in connections}
     for name in list(carries):

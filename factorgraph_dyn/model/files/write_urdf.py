@@ -92,7 +92,7 @@ def _joint(joint: Joint) -> list[str]:
         f"    <child link={quoteattr(joint.child)}/>",
         f"    <origin xyz={_vector(T[:3, 3])} rpy={_vector(_rpy(T[:3, :3]))}/>",
     ]
-    if kind in ("fixed", "floating"):
+    if not joint.type.axis_count:
         return lines
     lines.append(f"    <axis xyz={_vector(joint.axes[0])}/>")
     damping, friction = (float(np.max(getattr(joint, key))) for key in ("damping", "friction"))

@@ -174,9 +174,9 @@ def _scaled_problem(state: State, graph: LinearGraph, options: LoopOptions) -> _
 def _ties(mechanism: Mechanism, graph: LinearGraph, units: Mapping[Variable, Floats]) -> dict[Variable, Floats]:
     """Forces, which loops may leave free, and the two turns of universal loops, which may align."""
     measures = force_measures(mechanism)
-    universal = {loop.name for loop in mechanism.loops if loop.kind == "universal"}
+    turning = {loop.name for loop in mechanism.loops if loop.type.subspace_varies}
     ties = {v: units[v] / measures[v.kind, v.owner] for v in graph.variables if v.kind in FORCES}
-    return ties | {v: np.ones(v.size) for v in graph.variables if v.kind == "a" and v.owner in universal}
+    return ties | {v: np.ones(v.size) for v in graph.variables if v.kind == "a" and v.owner in turning}
 
 
 def _check_residual(problem: _Problem, rows: Rows, values: Values, ordering: Ordering, tolerance: float) -> float:

@@ -24,7 +24,7 @@ from factorgraph_dyn.equations.state import JointState
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural, usual_acceleration
 from factorgraph_dyn.motion import closure
-from factorgraph_dyn.motion.loop_groups import rank_tolerance
+from factorgraph_dyn.motion.closure import rank_tolerance
 from factorgraph_dyn.solve.loops.dense import Decomposed, decomposed
 from factorgraph_dyn.spatial import Floats
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE
+from factorgraph_dyn.motion.closure import RANK_TOLERANCE
 from factorgraph_dyn.spatial import Floats
 
 SINGULAR = 1e13  # condition numbers of balanced systems above it count as singular

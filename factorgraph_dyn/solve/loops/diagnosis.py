@@ -21,7 +21,7 @@ import numpy.typing as npt
 from factorgraph_dyn.equations import Known, State, evaluate_state, given
 from factorgraph_dyn.errors import ClosureError, FactorGraphDynError, InputError, NearSingularWarning
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.motion.loop_groups import RANK_TOLERANCE
+from factorgraph_dyn.motion.closure import RANK_TOLERANCE
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.loops import singularity
 from factorgraph_dyn.solve.loops.closure_rows import closure_rows

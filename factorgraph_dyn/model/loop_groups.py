@@ -1,28 +1,21 @@
-"""Loops and couplings that share no joint are solved apart, so that closing takes linear time.
+"""The joints around each loop, and the groups of loops and couplings that share joints.
 
 Takes a mechanism; gives groups of constraints, each with the joints that it moves. The Jacobian of all constraints is
-block diagonal over the groups, and so is its least-norm solution:
+block diagonal over the groups, and so is its least-norm solution, so that closing takes linear time:
 
     x = J^+ b,    x_g = J_g^+ b_g    for every group g
-
-Groups are found once a mechanism; a solution is work of once a state.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Loop
-
-if TYPE_CHECKING:
-    from factorgraph_dyn.model.mechanism import Mechanism
-
-RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 
 
 class Group(NamedTuple):
@@ -39,22 +32,34 @@ def loop_groups(mechanism: Mechanism) -> tuple[Group, ...]:
     ways = [[*there, *back] for there, back in (loop_paths(mechanism, loop) for loop in mechanism.loops)]
     held = [[joint.name for joint in way if joint.nv] for way in ways]
     held += [[coupling.joint, coupling.source] for coupling in mechanism.couplings]
-    graph = nx.Graph()
-    graph.add_nodes_from(range(len(held)))
-    graph.add_edges_from((index, name) for index, names in enumerate(held) for name in names)
     groups = []
-    for part in nx.connected_components(graph):
-        members = tuple(sorted(node for node in part if isinstance(node, int)))
-        joints = tuple(joint for joint in mechanism.movable_joints if joint.name in part)
+    for members in _sharing(held):
+        names = {name for index in members for name in held[index]}
+        joints = tuple(joint for joint in mechanism.movable_joints if joint.name in names)
         slices = [mechanism.v_slices[joint.name] for joint in joints]
         entries = np.array([i for s in slices for i in range(s.start, s.stop)], dtype=int)
         groups.append(Group(members, joints, entries))
     return tuple(groups)
 
 
-def rank_tolerance(mechanism: Mechanism) -> float:
-    """The share of the largest singular value below which one is zero; loops that may be open repeat each other so."""
-    return max(RANK_TOLERANCE, mechanism.closure_tolerance)
+def _sharing(held: list[list[str]]) -> list[tuple[int, ...]]:
+    """Which lists of names belong together because they share names, directly or through others."""
+    leader = list(range(len(held)))
+
+    def first(index: int) -> int:
+        while leader[index] != index:
+            leader[index] = index = leader[leader[index]]
+        return index
+
+    seen: dict[str, int] = {}
+    for index, names in enumerate(held):
+        for name in names:
+            least, other = sorted((first(index), first(seen.setdefault(name, index))))
+            leader[other] = least
+    groups: dict[int, list[int]] = {}
+    for index in range(len(held)):
+        groups.setdefault(first(index), []).append(index)
+    return [tuple(members) for members in groups.values()]
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,106 @@
+"""The names that ``factorgraph_dyn`` offers: type checkers read them here, and ``__init__.py`` where each one lives."""
+
+# ruff: noqa: I001 (one statement a room)
+
+from factorgraph_dyn.compare import (
+    OrderingCost as OrderingCost,
+    compare_orderings as compare_orderings,
+    ordering_cost as ordering_cost,
+)
+from factorgraph_dyn.compiler import (
+    Kernel as Kernel,
+    compile as compile,
+)
+from factorgraph_dyn.equations import (
+    Factor as Factor,
+    Known as Known,
+    LinearGraph as LinearGraph,
+    Variable as Variable,
+    dynamics_graph as dynamics_graph,
+    evaluate_state as evaluate_state,
+    velocity_graph as velocity_graph,
+)
+from factorgraph_dyn.errors import (
+    ClosureError as ClosureError,
+    CompileError as CompileError,
+    FactorGraphDynError as FactorGraphDynError,
+    InputError as InputError,
+    ModelError as ModelError,
+    NearSingularWarning as NearSingularWarning,
+    OrderingError as OrderingError,
+    ResidualError as ResidualError,
+    SingularSystemError as SingularSystemError,
+)
+from factorgraph_dyn.model import (
+    Coupling as Coupling,
+    Frame as Frame,
+    Joint as Joint,
+    Link as Link,
+    Loop as Loop,
+    Mechanism as Mechanism,
+    robots as robots,
+)
+from factorgraph_dyn.model.files.load import (
+    load as load,
+    load_actuation as load_actuation,
+    loads as loads,
+)
+from factorgraph_dyn.ordering import (
+    ORDERING_NAMES as ORDERING_NAMES,
+    Ordering as Ordering,
+    choose_ordering as choose_ordering,
+    eliminate_structure as eliminate_structure,
+)
+from factorgraph_dyn.search import (
+    SearchResult as SearchResult,
+    search_orderings as search_orderings,
+)
+from factorgraph_dyn.show.draw import draw as draw
+from factorgraph_dyn.show.report import write_report as write_report
+from factorgraph_dyn.equations.inputs import Contact as Contact
+from factorgraph_dyn.solve.dynamics import (
+    forward_dynamics as forward_dynamics,
+    hybrid_dynamics as hybrid_dynamics,
+    inverse_dynamics as inverse_dynamics,
+)
+from factorgraph_dyn.solve.elimination import (
+    eliminate as eliminate,
+    to_gtsam as to_gtsam,
+)
+from factorgraph_dyn.solve.energies import energy as energy
+from factorgraph_dyn.solve.iwim import (
+    InputDynamics as InputDynamics,
+    input_dynamics as input_dynamics,
+    input_matrix as input_matrix,
+    iwim as iwim,
+)
+from factorgraph_dyn.solve.loops.diagnosis import (
+    Diagnosis as Diagnosis,
+    diagnose as diagnose,
+)
+from factorgraph_dyn.solve.mass_matrix import (
+    bias as bias,
+    inverse_mass_matrix as inverse_mass_matrix,
+    log_determinant as log_determinant,
+    mass_matrix as mass_matrix,
+)
+from factorgraph_dyn.solve.objectives import (
+    MinimumTorque as MinimumTorque,
+    MinimumWrench as MinimumWrench,
+    SoftFactors as SoftFactors,
+)
+from factorgraph_dyn.solve.simulation import (
+    Trajectory as Trajectory,
+    simulate as simulate,
+)
+from factorgraph_dyn.solve.solution import Solution as Solution
+from factorgraph_dyn.textbook.operators import (
+    SpatialOperators as SpatialOperators,
+    spatial_operators as spatial_operators,
+)
+from factorgraph_dyn.textbook.projectors import (
+    Constraints as Constraints,
+    constraints as constraints,
+)
+
+__version__: str

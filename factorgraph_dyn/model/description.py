@@ -1,0 +1,231 @@
+"""What a mechanism is described by: a validated, frozen tree of links and joints, with loops, couplings and frames.
+
+Joint quantities q, v, a, tau follow ``joint_names``, the movable joints of the tree in the order of
+their description; ``q_slice`` and ``v_slice`` say where each one lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn.checks import as_names, check_finite, check_parts, check_positive, shown
+from factorgraph_dyn.errors import InputError, ModelError, check_name
+from factorgraph_dyn.model import inertia_checks
+from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
+from factorgraph_dyn.model.topology import Topology, check_names, find_topology
+from factorgraph_dyn.spatial import Floats, real_array
+
+# Files give lengths and quaternions with six digits; loops that are constrained more than once close no better.
+CLOSED = 1e-6  # largest error of a state that counts as closed: rad, and lengths in units of the mechanism's size
+QUATERNION_TOLERANCE = 1e-6  # how far a quaternion's length may be from one
+# What a mechanism is made of: the type of each part, and its fields that name parts.
+PARTS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
+    "links": (Link, ("name",)),
+    "joints": (Joint, ("name", "parent", "child")),
+    "loops": (Loop, ("name", "predecessor", "successor")),
+    "couplings": (Coupling, ("name", "joint", "source")),
+    "frames": (Frame, ("name", "link")),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """The data of a ``Mechanism``, where they are explained; its names, sizes and checks."""
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    loops: tuple[Loop, ...] = ()
+    couplings: tuple[Coupling, ...] = ()
+    gravity: Numbers = (0.0, 0.0, -9.81)
+    frames: tuple[Frame, ...] = ()
+    notes: tuple[str, ...] = ()
+    strict: bool = False
+    closure_tolerance: float = CLOSED
+
+    def __post_init__(self) -> None:
+        check_own_name(self.name, "mechanism")
+        allowed: dict[str, tuple[type[Any], str]] = {"notes": (str, "texts")}
+        allowed |= {field: (kind, f"fgd.{kind.__name__}(name, ...)") for field, (kind, _) in PARTS.items()}
+        for field, (kind, made) in allowed.items():
+            what = f"{field} of mechanism {self.name!r}"
+            object.__setattr__(self, field, check_parts(getattr(self, field), kind, what, made, ModelError))
+        gravity = check_finite(self.gravity, (3,), f"The gravity of mechanism {self.name!r}", ModelError).copy()
+        gravity.setflags(write=False)
+        object.__setattr__(self, "gravity", gravity)
+        tolerance = check_positive(
+            self.closure_tolerance, f"The closure tolerance of mechanism {self.name!r}", ModelError
+        )
+        object.__setattr__(self, "closure_tolerance", tolerance)
+        check_names(self.name, self.links, self.joints, self.loops, self.couplings, self.frames)
+        _ = self.topology  # a bad tree must not be constructed
+        if self.strict and (found := inertia_checks.impossible_inertias(self.links)):
+            raise ModelError(" ".join(found))
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.links)} links, {len(self.joint_names)} movable joints, nq {self.nq}, nv {self.nv}"
+        if self.is_closed_kind:
+            parts += f", {len(self.loops)} loops, {len(self.couplings)} couplings"
+        return f"<Mechanism {self.name!r}: {parts}>"
+
+    @cached_property
+    def topology(self) -> Topology:
+        """Who is whose parent, and the order from the base to the tips."""
+        return find_topology(self.name, self.links, self.joints)
+
+    @cached_property
+    def movable_joints(self) -> tuple[Joint, ...]:
+        """The joints that are not fixed, as described."""
+        return tuple(joint for joint in self.joints if joint.nv)
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the movable joints of the tree: the order of q, v, a and tau."""
+        return tuple(joint.name for joint in self.movable_joints)
+
+    @cached_property
+    def link_names(self) -> tuple[str, ...]:
+        """Names of all links, the base included."""
+        return tuple(link.name for link in self.links)
+
+    @property
+    def base(self) -> str:
+        """Name of the link that is fixed in the world."""
+        return self.topology.base
+
+    @cached_property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return sum(joint.nq for joint in self.joints)
+
+    @cached_property
+    def nv(self) -> int:
+        """Number of velocities."""
+        return sum(joint.nv for joint in self.joints)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the description but used as written."""
+        return self.notes + tuple(inertia_checks.impossible_inertias(self.links))
+
+    @cached_property
+    def link_by_name(self) -> Mapping[str, Link]:
+        """Every link by its name."""
+        return {link.name: link for link in self.links}
+
+    @cached_property
+    def joint_by_name(self) -> Mapping[str, Joint]:
+        """Every joint of the tree by its name."""
+        return {joint.name: joint for joint in self.joints}
+
+    @cached_property
+    def q_slices(self) -> Mapping[str, slice]:
+        """Where each joint's coordinates lie in q."""
+        return _consecutive((joint.name, joint.nq) for joint in self.joints)
+
+    @cached_property
+    def v_slices(self) -> Mapping[str, slice]:
+        """Where each joint's entries lie in v, a and tau."""
+        return _consecutive((joint.name, joint.nv) for joint in self.joints)
+
+    def q_slice(self, joint_name: str) -> slice:
+        """Where a joint's coordinates lie in q."""
+        self.check_joint(joint_name)
+        return self.q_slices[joint_name]
+
+    def v_slice(self, joint_name: str) -> slice:
+        """Where a joint's entries lie in v, a and tau."""
+        self.check_joint(joint_name)
+        return self.v_slices[joint_name]
+
+    def check_joint(self, name: str) -> None:
+        """Raise an InputError that lists the joints unless there is one of this name."""
+        if not isinstance(name, str) or name not in self.joint_by_name:
+            check_name(name, self.joint_names, "joint", f"mechanism {self.name!r}", InputError)
+
+    def place(self, name: str) -> tuple[str, Floats]:
+        """The link that a link's or frame's name is on, and the pose in it, shape (4, 4)."""
+        if isinstance(name, str) and name in self.link_by_name:
+            return name, np.eye(4)
+        frames = {frame.name: frame for frame in self.frames}
+        check_name(name, [*self.link_names, *frames], "link or frame", f"mechanism {self.name!r}", InputError)
+        return frames[name].link, np.asarray(frames[name].placement)
+
+    def torque_entries(self, actuated: Iterable[str] | None = None) -> npt.NDArray[np.bool_]:
+        """Which entries of tau inverse dynamics seeks, shape (nv,).
+
+        Args:
+            actuated: Names of joints; by default every joint of a tree, and the joints marked actuated where there
+                are loops or couplings.
+        """
+        if actuated is None:
+            names = [j.name for j in self.movable_joints if j.actuated or not self.is_closed_kind]
+        else:
+            names = list(as_names(actuated, "actuated"))
+        sought = np.zeros(self.nv, dtype=bool)
+        for name in names:
+            sought[self.v_slice(name)] = True
+        return sought
+
+    def check_link(self, name: str) -> None:
+        """Raise an InputError that lists the links unless there is one of this name."""
+        if not isinstance(name, str) or name not in self.link_by_name:
+            check_name(name, self.link_names, "link", f"mechanism {self.name!r}", InputError)
+
+    @cached_property
+    def tree(self) -> Self:
+        """The mechanism without its loops and couplings."""
+        return replace(self, loops=(), couplings=()) if self.is_closed_kind else self
+
+    def check_q(self, q: npt.ArrayLike) -> Floats:
+        """q as a finite float array of shape (nq,) with unit quaternions, or an InputError."""
+        array = self._check_vector(q, self.nq, "q")
+        for joint in self.movable_joints:
+            if joint.type.has_quaternion:
+                part = array[self.q_slices[joint.name]]
+                length = float(np.linalg.norm(part[-4:]))
+                if abs(length - 1.0) > QUATERNION_TOLERANCE:
+                    raise InputError(
+                        f"The quaternion (x, y, z, w) of joint {joint.name!r} has length {length:g}; "
+                        "it must be 1. Divide it by its length, or start from mechanism.neutral()."
+                    )
+        return array
+
+    def check_v(self, values: npt.ArrayLike, what: str = "v") -> Floats:
+        """A joint vector as a finite float array of shape (nv,), or an InputError."""
+        return self._check_vector(values, self.nv, what)
+
+    @property
+    def is_closed_kind(self) -> bool:
+        """Whether there are loops or couplings that q and v must satisfy."""
+        return bool(self.loops or self.couplings)
+
+    def _check_vector(self, values: npt.ArrayLike, size: int, what: str) -> Floats:
+        try:
+            array = real_array(values)
+        except (TypeError, ValueError):
+            raise InputError(f"{what} is {shown(values)}; it must be {size} real numbers.") from None
+        if array.shape != (size,):
+            raise InputError(
+                f"{what} has shape {array.shape}; mechanism {self.name!r} needs ({size},), in the order "
+                f"of its joints: {', '.join(self.joint_names)}."
+            )
+        if not np.isfinite(array).all():
+            slices = self.q_slices if what == "q" else self.v_slices
+            bad = [n for n in self.joint_names if not np.isfinite(array[slices[n]]).all()]
+            raise InputError(f"{what} is not finite at joints {', '.join(bad)}; give numbers there.")
+        return array
+
+
+def _consecutive(sizes: Iterable[tuple[str, int]]) -> dict[str, slice]:
+    slices, start = {}, 0
+    for name, size in sizes:
+        slices[name] = slice(start, start + size)
+        start += size
+    return slices
