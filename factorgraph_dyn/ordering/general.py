@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from factorgraph_dyn.equations import LinearGraph, Variable
-from factorgraph_dyn.ordering.structure import Elimination
+from factorgraph_dyn.ordering.structure import StructuralElimination
 
 
 def natural(graph: LinearGraph) -> Sequence[Variable]:
@@ -37,7 +37,7 @@ def metis(graph: LinearGraph) -> Sequence[Variable]:
 def min_degree(graph: LinearGraph) -> Sequence[Variable]:
     """Always the variable with the narrowest clique next."""
 
-    def width(elimination: Elimination, variable: Variable) -> int:
+    def width(elimination: StructuralElimination, variable: Variable) -> int:
         return sum(neighbour.size for neighbour in elimination.neighbours(variable))
 
     return _greedy(graph, width)
@@ -46,7 +46,7 @@ def min_degree(graph: LinearGraph) -> Sequence[Variable]:
 def min_fill(graph: LinearGraph) -> Sequence[Variable]:
     """Always the variable next whose elimination connects the fewest pairs."""
 
-    def new_pairs(elimination: Elimination, variable: Variable) -> int:
+    def new_pairs(elimination: StructuralElimination, variable: Variable) -> int:
         if elimination.rows(variable) <= variable.size:
             return 0  # its rows are used up: nothing is left to connect its neighbours
         neighbours = elimination.neighbours(variable)
@@ -55,12 +55,12 @@ def min_fill(graph: LinearGraph) -> Sequence[Variable]:
     return _greedy(graph, new_pairs)
 
 
-def _greedy(graph: LinearGraph, cost: Callable[[Elimination, Variable], int]) -> Sequence[Variable]:
+def _greedy(graph: LinearGraph, cost: Callable[[StructuralElimination, Variable], int]) -> Sequence[Variable]:
     """Eliminate the cheapest variable until none is left; ties go to the natural order.
 
     A variable that too few rows determine yet must wait, whatever its cost.
     """
-    elimination = Elimination(graph)
+    elimination = StructuralElimination(graph)
     rank = {variable: index for index, variable in enumerate(graph.variables)}
     current: dict[Variable, tuple[bool, int, int]] = {}
     queue: list[tuple[tuple[bool, int, int], int]] = []

@@ -57,7 +57,7 @@ class StructuralFactor:
     rows: int
 
 
-class Elimination:
+class StructuralElimination:
     """A graph's structure while variables are eliminated one by one."""
 
     def __init__(self, graph: LinearGraph) -> None:
@@ -213,7 +213,7 @@ class Structure:
 
 def eliminate_structure(graph: LinearGraph, order: Iterable[Variable]) -> Structure:
     """The Bayes net that eliminating variables in this order gives."""
-    elimination = Elimination(check_graph(graph))
+    elimination = StructuralElimination(check_graph(graph))
     variables = check_parts(order, Variable, "The order", "variables of the graph, such as graph.variables")
     steps = [(elimination.rows(variable), elimination.eliminate(variable)) for variable in variables]
     return Structure(variables, tuple(parents for _, parents in steps), tuple(rows for rows, _ in steps), graph)

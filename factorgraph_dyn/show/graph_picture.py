@@ -24,7 +24,7 @@ from factorgraph_dyn.show.canvas import (
 from factorgraph_dyn.show.curves import Point
 from factorgraph_dyn.show.layout import SYMBOL, Heading, Layout, Node
 from factorgraph_dyn.show.places import RADIUS
-from factorgraph_dyn.show.subject import Step, elimination_steps
+from factorgraph_dyn.show.subject import ShownStep, elimination_steps
 
 TITLE_INCHES = 0.5
 
@@ -152,7 +152,7 @@ def paint_node(axes: Any, node: Node, *, rank: int | None = None, strong: bool =
                    zorder=6, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4})  # fmt: skip
 
 
-def paint_arrows(axes: Any, layout: Layout, steps: Sequence[Step], scale: float = 1.0) -> None:
+def paint_arrows(axes: Any, layout: Layout, steps: Sequence[ShownStep], scale: float = 1.0) -> None:
     """The dependencies that steps have made; fill is orange."""
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path

@@ -27,7 +27,7 @@ from factorgraph_dyn.show.graph_picture import (
 )
 from factorgraph_dyn.show.layout import Layout
 from factorgraph_dyn.show.places import RADIUS
-from factorgraph_dyn.show.subject import Step, elimination_steps
+from factorgraph_dyn.show.subject import ShownStep, elimination_steps
 
 MOST_PANELS = 12
 STRIP_WIDTH = 24.0  # inches that the panels of a row share where they would be wider
@@ -89,14 +89,14 @@ def animate_steps(layout: Layout, ordering: Ordering, path: str | FilePath) -> N
         raise InputError(f"The picture {str(file)!r} cannot be written: {error.strerror or error}.") from None
 
 
-def steps_bounds(layout: Layout, steps: Sequence[Step]) -> tuple[float, float, float, float]:
+def steps_bounds(layout: Layout, steps: Sequence[ShownStep]) -> tuple[float, float, float, float]:
     """What all steps need: the bounds of the graph and of the arrows in the end."""
     arrows = [(parent, step.variable) for step in steps for parent in step.parents]
     one, other = layout.bounds, layout.dag_bounds(arrows)
     return min(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), max(one[3], other[3])
 
 
-def paint_step(axes: Any, layout: Layout, steps: Sequence[Step], count: int, scale: float) -> None:
+def paint_step(axes: Any, layout: Layout, steps: Sequence[ShownStep], count: int, scale: float) -> None:
     """The graph after the first ``count`` steps; the last one's variable stands out."""
     done = steps[:count]
     gone = {index for step in done for index in step.gathered}
@@ -117,7 +117,7 @@ def paint_step(axes: Any, layout: Layout, steps: Sequence[Step], count: int, sca
             paint_node(axes, node, faded=not held, scale=scale)
 
 
-def place_of_new(layout: Layout, step: Step) -> Point:
+def place_of_new(layout: Layout, step: ShownStep) -> Point:
     """Where an equation made by a step stands: between its variables, clear of what is drawn there."""
     places = np.array([layout.nodes[name].place for name in step.parents])
     middle = 0.55 * places.mean(axis=0) + 0.45 * np.array(layout.nodes[step.variable].place)
@@ -135,7 +135,7 @@ def place_of_new(layout: Layout, step: Step) -> Point:
     return float(best[0]), float(best[1])
 
 
-def step_words(layout: Layout, steps: Sequence[Step], count: int) -> str:
+def step_words(layout: Layout, steps: Sequence[ShownStep], count: int) -> str:
     """What a step did, in one line."""
     if count == 0:
         return "before elimination"

@@ -17,7 +17,7 @@ from factorgraph_dyn.equations import Factor, Known, LinearGraph, Variable, dyna
 from factorgraph_dyn.equations.problem import PROBLEMS, solved_problem
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, Structure, choose_ordering, eliminate_structure
-from factorgraph_dyn.ordering.structure import Elimination
+from factorgraph_dyn.ordering.structure import StructuralElimination
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Step:
+class ShownStep:
     """One elimination step.
 
     Attributes:
@@ -100,9 +100,9 @@ def make_subject(
     return Subject(mechanism, problem, graph, held)
 
 
-def elimination_steps(subject: Subject, ordering: Ordering) -> tuple[Step, ...]:
+def elimination_steps(subject: Subject, ordering: Ordering) -> tuple[ShownStep, ...]:
     """What each step of the elimination uses up and leaves behind."""
-    elimination = Elimination(subject.graph)
+    elimination = StructuralElimination(subject.graph)
     steps = []
     for name in ordering:
         variable = subject.graph.by_name[name]
@@ -112,7 +112,7 @@ def elimination_steps(subject: Subject, ordering: Ordering) -> tuple[Step, ...]:
         made = next(iter(set(elimination.factors) - before), None)
         rows = 0 if made is None else elimination.factors[made].rows
         ordered = tuple(str(x) for x in subject.graph.variables if x in parents)
-        steps.append(Step(name, ordered, gathered, made, rows))
+        steps.append(ShownStep(name, ordered, gathered, made, rows))
     return tuple(steps)
 
 

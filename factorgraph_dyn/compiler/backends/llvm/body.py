@@ -29,7 +29,7 @@ def double(value: float) -> str:
 
 
 @dataclass(frozen=True)
-class Step:
+class Call:
     """One thing the kernel does to its workspace.
 
     Attributes:
@@ -49,14 +49,14 @@ class Body:
 
     Attributes:
         text: Definitions of the functions ``@part<k>(ptr workspace)``.
-        steps: What runs, in order.
+        calls: What runs, in order.
         slots: Length of the workspace in vectors.
         output_slot: Where the outputs start; the inputs start at 0.
         guard_slot: Where the guard is: not a number in lanes whose outputs are not to be trusted.
     """
 
     text: str
-    steps: tuple[Step, ...]
+    calls: tuple[Call, ...]
     slots: int
     output_slot: int
     guard_slot: int
@@ -161,15 +161,15 @@ class _Emitter:
 
     def emit(self) -> Body:
         pieces: list[str] = []
-        steps: list[Step] = []
+        calls: list[Call] = []
         for number in range(len(self.parts)):
             angles = self.angles_before.get(number)
             if angles:
                 arguments = tuple(self.slot[angle] for angle in angles)
-                steps.append(Step(None, arguments, self.angle_slots[angles[0]]))
-            steps.append(Step(number))
+                calls.append(Call(None, arguments, self.angle_slots[angles[0]]))
+            calls.append(Call(number))
             pieces.append(self._part(number))
-        return Body("\n".join(pieces), tuple(steps), self.end, self.output_slot, self.guard_slot)
+        return Body("\n".join(pieces), tuple(calls), self.end, self.output_slot, self.guard_slot)
 
     def _part(self, number: int) -> str:
         self.lines, self.names, self.counter, self.guard = [], {}, 0, ""

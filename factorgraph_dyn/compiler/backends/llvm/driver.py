@@ -1,4 +1,4 @@
-"""What surrounds the arithmetic: the order of steps, and the entry points.
+"""What surrounds the arithmetic: the order of calls, and the entry points.
 
 Takes the shapes of a kernel's arguments and its body; gives IR text of two entry points.
 
@@ -46,15 +46,15 @@ def _evaluate(body: Body, outputs: int, width: int) -> str:
         f"  store {vector} zeroinitializer, ptr %g, align {8 * width}",
     ]
     tables = []
-    for number, step in enumerate(body.steps):
-        if step.part is not None:
-            lines.append(f"  call void @part{step.part}(ptr %w)")
+    for number, call in enumerate(body.calls):
+        if call.part is not None:
+            lines.append(f"  call void @part{call.part}(ptr %w)")
             continue
-        slots = ", ".join(f"i32 {slot}" for slot in step.arguments)
-        count = len(step.arguments)
+        slots = ", ".join(f"i32 {slot}" for slot in call.arguments)
+        count = len(call.arguments)
         tables.append(f"@angles{number} = private unnamed_addr constant [{count} x i32] [{slots}]")
         lines += [
-            f"  %a{number} = getelementptr {vector}, ptr %w, i64 {step.results}",
+            f"  %a{number} = getelementptr {vector}, ptr %w, i64 {call.results}",
             f"  call void @sincos_batch(ptr %w, ptr @angles{number}, i64 {count}, ptr %a{number})",
         ]
     lines += [
