@@ -241,7 +241,7 @@ def _normal(mechanism: Mechanism, q: Floats) -> Floats:
 
 def _check_steps(duration: float, step: float, method: str, record_every: int) -> int:
     for what, value in (("duration", duration), ("step", step)):
-        check_positive(value, f"The {what} in s", InputError)
+        check_positive(value, f"The {what}", InputError)
     check_choice(method, METHODS, "The method")
     check_count(record_every, "record_every")
     if duration / step > MOST_STEPS:
