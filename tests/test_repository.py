@@ -16,6 +16,7 @@ import factorgraph_dyn as fgd
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "factorgraph_dyn"
+ARGUMENTS = {"08_better_forward_dynamics": ["4"]}  # s of search
 
 # A room may import from itself and from rooms it is given; nothing flows back.
 ROOMS = (
@@ -121,7 +122,12 @@ def test_exports_exist_and_are_sorted():
 def test_examples_run(example, tmp_path):
     environment = {**os.environ, "MPLBACKEND": "Agg"}
     done = subprocess.run(
-        [sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=300
+        [sys.executable, str(example), *ARGUMENTS.get(example.stem, ())],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

@@ -39,12 +39,14 @@ def test_compare(problem):
     assert bool(rows["rnea"]["note"]) == (problem != "inverse")
 
 
+@pytest.mark.slow
 def test_compare_takes_the_known_accelerations_of_a_hybrid_problem():
     words = ("compare", "rrr", "--problem", "hybrid", "--orderings", "colamd", "--format", "json")
     two, one = (json.loads(run(*words, "--known", known).stdout)[0] for known in ("joint1,joint2", "joint1"))
     assert two["operations"] < one["operations"]
 
 
+@pytest.mark.slow
 def test_compare_prints_a_table():
     text = run("compare", "pendulum:3").stdout
     assert "forward dynamics of pendulum3" in text

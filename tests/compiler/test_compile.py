@@ -93,6 +93,7 @@ def test_floating_humanoid():
     assert relative_error(a[0], fgd.forward_dynamics(mechanism, q[0], v[0], tau[0]).a) < AGREEMENT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("robot", LOOPED)
 def test_closed_loops(robot):
     mechanism = fgd.robots.BUILT_IN[robot]()
@@ -226,6 +227,7 @@ def test_a_joint_that_moves_no_inertia_is_named():
     assert compile(mechanism, "inverse")(*np.ones((3, 2))).shape == (2,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("robot", ["five_bar", "stewart", "delta"])
 def test_states_that_are_not_closed_give_nan_and_drift_does_not(robot):
     mechanism = fgd.robots.BUILT_IN[robot]()

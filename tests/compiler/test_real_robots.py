@@ -68,6 +68,7 @@ COMS = ("0 0 0", "0.0012 -0.05 0.1", "1e-9 0 0.02", "-2.1e-17 0.1 0")
 MASSES = (1.0, 0.3, 12.5, 1e-3, 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(ROBOTS is None, reason="example-robot-data is not installed")
 @pytest.mark.parametrize("problem", ["forward", "inverse"])
 @pytest.mark.parametrize("name", FILES, ids=lambda name: name.split("/")[-1])
@@ -78,6 +79,7 @@ def test_file(name, problem):
     assert_agrees(mechanism, engine, problem)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(ROBOTS is None, reason="example-robot-data is not installed")
 def test_cassie_whose_right_foot_its_file_locks():
     """Axes of a foot's four-bar, meant to be parallel, are off by 1.6e-8 rad: 1.5708 stands for pi / 2.

@@ -138,6 +138,7 @@ def test_rounding_is_told_from_values_in_any_units():
         assert not samples.is_rounding(tape.add(tape.mul(x, tape.constant(unit)), small))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("robot", ["four_bar", "five_bar", "delta"])
 @pytest.mark.parametrize(("mass", "length"), [(1e-3, 1e-2), (1e-6, 1e-2), (1e-9, 1e-6), (1e6, 1e3)])
 def test_small_and_large_linkages(robot, mass, length):
@@ -275,6 +276,7 @@ def test_a_five_bar_closed_by_a_weld(ordering):
     assert_forward_agrees(mechanism, 3, ordering=ordering)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("robot", "seconds"), [("four_bar", 1.5), ("delta", 0.4)])
 def test_simulations_by_kernels_do_not_stop_at_regular_states(robot, seconds):
     mechanism = fgd.robots.BUILT_IN[robot]()

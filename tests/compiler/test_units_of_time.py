@@ -83,6 +83,7 @@ def test_time_changes_no_contradiction(kind, unit):
         fgd.forward_dynamics(other, q, (v + 1e-3 * np.eye(mechanism.nv)[0]) * t, tau * t**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("name", "problem", "unit"),

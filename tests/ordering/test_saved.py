@@ -34,6 +34,7 @@ def test_search_is_the_best_saved():
         fgd.compile(RRR, "inverse", ordering="search")
 
 
+@pytest.mark.slow
 def test_a_search_goes_on_where_it_stopped(tmp_path):
     path = tmp_path / "rrr.json"
     first = fgd.search_orderings(RRR, budget=20, rounds=2, lanes=1, results=path)

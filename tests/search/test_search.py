@@ -40,6 +40,7 @@ def test_fewer_operations_and_the_same_answers():
     assert relative_error(fgd.forward_dynamics(RRR, q, v, tau, ordering=found).a, exact) < AGREEMENT
 
 
+@pytest.mark.slow
 def test_panda_is_better_within_few_rounds():
     found = quick(fgd.robots.panda(), rounds=1, lanes=1)
     assert found.saving > 0.02
@@ -65,6 +66,7 @@ def test_closed_loops_are_searched_too():
     assert math.isfinite(found.score)
 
 
+@pytest.mark.slow
 def test_closed_loops_with_fewer_operations(monkeypatch):
     monkeypatch.setattr(search_module, "ROUND", 15)  # each ordering of a loop is traced by itself
     four_bar = fgd.robots.four_bar()
@@ -77,6 +79,7 @@ def test_closed_loops_with_fewer_operations(monkeypatch):
     assert relative_error(kernel(q, v, tau), fgd.forward_dynamics(four_bar, q, v, tau).a) < AGREEMENT
 
 
+@pytest.mark.slow
 def test_compiled_kernels_are_as_exact_as_the_judge_says():
     puma = fgd.robots.puma560()
     found = quick(puma, rounds=1, lanes=1)
@@ -86,6 +89,7 @@ def test_compiled_kernels_are_as_exact_as_the_judge_says():
     assert check.error_of(kernel(*check.arguments).T) <= check.allowed
 
 
+@pytest.mark.slow
 def test_seed_decides_and_the_executor_does_not():
     first = quick(seed=3)
     again = quick(seed=3, executor=ThreadPoolExecutor(2))
@@ -93,17 +97,20 @@ def test_seed_decides_and_the_executor_does_not():
     assert first.evaluations == again.evaluations
 
 
+@pytest.mark.slow
 def test_time_is_measured():
     found = quick(objective="time", rounds=1)
     assert found.seconds_a_state > 0
     assert all(baseline.seconds_a_state > 0 for baseline in found.baseline.values())
 
 
+@pytest.mark.slow
 def test_own_processes():
     found = fgd.search_orderings(RRR, budget=20, rounds=1, save=False)
     assert found.operations.total < 148
 
 
+@pytest.mark.slow
 def test_dask_workers():
     distributed = pytest.importorskip("distributed", reason="needs Dask: pip install distributed")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "processes": True}
@@ -215,6 +222,7 @@ def test_twins_of_the_humanoid():
     ]
 
 
+@pytest.mark.slow
 def test_loops_whose_equations_repeat_each_other_are_searched():
     found = fgd.search_orderings(fgd.robots.BUILT_IN["stewart"](), "inverse", budget=3)
     assert np.isfinite(found.score)

@@ -25,6 +25,7 @@ def apart(stepper):
     return tuple(half for name in stepper.listed(stepper.classical) for half in halves(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("robot", "problem", "tolerance"),
     [

@@ -72,6 +72,7 @@ def test_the_same_picture_gives_the_same_file(tmp_path):
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["graph", "dag", "matrix", "tree", "steps"])
 def test_hostile_names_are_only_names(what, tmp_path):
     file = tmp_path / "hostile.svg"
@@ -132,6 +133,7 @@ def test_names_are_broken_at_underscores(text, width, lines, expected):
     assert shortened(text, width, lines) == expected
 
 
+@pytest.mark.slow
 def test_command_draw(tmp_path):
     file = tmp_path / "steps.png"
     words = ["draw", "rrr", "--what", "dag", "--problem", "hybrid", "--known", "joint1", "-o", str(file)]

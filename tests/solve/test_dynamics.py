@@ -265,6 +265,7 @@ def test_answers_do_not_depend_on_what_was_solved_before_or_in_other_threads():
     assert (np.array(together) == np.array(alone)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(ROBOTS is None, reason="example-robot-data is not installed")
 @pytest.mark.parametrize("coupled", [False, True])
 def test_pr2_moves_its_light_links_and_its_heavy_ones_exactly(coupled):

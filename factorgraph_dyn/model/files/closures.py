@@ -22,6 +22,7 @@ from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Loop
 from factorgraph_dyn.spatial import Floats
 
+DEEPEST = 20  # levels of lists in a file, where three are needed
 LOOP_KINDS = {"6d": "fixed", "3d": "spherical"}
 
 
@@ -99,8 +100,13 @@ def _entries(content: bytes, file: str) -> dict[str, tuple[Any, int]]:
     """The keys of the file with their values, all of them texts and lists of texts, and their lines."""
     try:
         text = content.decode("utf-8-sig")
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.BaseLoader)):
-            _fail(file, 1, "the file has aliases (*name), which are not read; write the lists out")
+        depth = 0
+        for event in yaml.parse(text, Loader=yaml.BaseLoader):  # one by one, so that what is too deep ends early
+            if isinstance(event, yaml.AliasEvent):
+                _fail(file, 1, "the file has aliases (*name), which are not read; write the lists out")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                _fail(file, 1, "the file is nested too deeply")
         loader = yaml.BaseLoader(text)
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
@@ -113,8 +119,6 @@ def _entries(content: bytes, file: str) -> dict[str, tuple[Any, int]]:
             entries[str(key.value)] = (loader.construct_object(value, deep=True), line)
     except UnicodeDecodeError as error:
         _fail(file, 1, f"the file is not UTF-8: {error}")
-    except RecursionError:
-        _fail(file, 1, "the file is nested too deeply")
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         _fail(file, mark.line + 1 if mark else 1, f"the file is not YAML: {getattr(error, 'problem', None) or error}")

@@ -173,6 +173,7 @@ def text_of(element) -> str:
     return f"<{head}>{body}</{tag}>"
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(["robot", "mujoco", "sdf"]), st.lists(elements, max_size=8))
 def test_random_elements_give_only_our_own_errors(root, inside):

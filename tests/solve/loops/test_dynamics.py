@@ -212,6 +212,7 @@ def test_light_and_heavy_links_do_not_matter():
     assert relative(solution.a, DenseOracle(mechanism, q, v).accelerations(tau)) < 1e-7
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_loops_solves():
     mechanism = fgd.robots.four_bar_chain(200)
     q, rest = mechanism.neutral(), np.zeros(mechanism.nv)

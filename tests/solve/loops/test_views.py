@@ -182,6 +182,7 @@ def test_losses_are_no_drift():
     assert fgd.simulate(fgd.robots.pendulum(), [0.1], [0.0], None, 0.01, 1e-3).is_conservative
 
 
+@pytest.mark.slow
 def test_commands(tmp_path):
     def run(*words):
         done = subprocess.run([sys.executable, "-m", "factorgraph_dyn", *words], capture_output=True, text=True)
