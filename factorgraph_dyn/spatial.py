@@ -12,6 +12,7 @@ Source: Lynch & Park, Modern Robotics (2017), sections 3.3 and 8.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,11 @@ def real_array(values: npt.ArrayLike) -> Floats:
     if array.dtype.kind == "c":
         raise TypeError("complex numbers")
     return np.asarray(array, dtype=np.float64)
+
+
+def stacked(parts: Iterable[Array]) -> Array:
+    """Vectors one after the other; without any, an empty one."""
+    return np.concatenate([np.zeros(0), *parts])
 
 
 def skew(w: Array) -> Array:

@@ -22,7 +22,7 @@ import numpy as np
 from factorgraph_dyn.model import lengths
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import EFFECTS, Coupling, Frame, Joint, Link, Loop
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, stacked
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -74,12 +74,12 @@ class Natural(Scale):
     @cached_property
     def q(self) -> Floats:
         """Units of the coordinates, shape (nq,)."""
-        return _stacked(joint.coordinate_units(self.length) for joint in self.given.joints)
+        return stacked(joint.coordinate_units(self.length) for joint in self.given.joints)
 
     @cached_property
     def v(self) -> Floats:
         """Units of velocities and accelerations, shape (nv,)."""
-        return _stacked(joint.freedom_units(self.length) for joint in self.given.joints)
+        return stacked(joint.freedom_units(self.length) for joint in self.given.joints)
 
     @cached_property
     def tau(self) -> Floats:
@@ -199,7 +199,3 @@ def _placement(placement: object, length: float) -> Floats:
     T = np.array(placement, dtype=float)
     T[:3, 3] /= length
     return T
-
-
-def _stacked(parts: Iterable[Floats]) -> Floats:
-    return np.concatenate([np.zeros(0), *parts])

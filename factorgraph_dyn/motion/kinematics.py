@@ -13,7 +13,7 @@ import numpy as np
 from factorgraph_dyn import spatial
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Loop
-from factorgraph_dyn.spatial import Array, Floats
+from factorgraph_dyn.spatial import Array, Floats, stacked
 
 
 def joint_motion(joint: Joint, q: Array) -> tuple[Array, Array]:
@@ -58,4 +58,4 @@ def integrate(mechanism: Mechanism, q: Floats, v: Floats, step: float = 1.0) -> 
         joint.type.moved(joint.axes, q[mechanism.q_slices[joint.name]], step * v[mechanism.v_slices[joint.name]])
         for joint in mechanism.joints
     ]
-    return np.concatenate([np.zeros(0), *parts])
+    return stacked(parts)

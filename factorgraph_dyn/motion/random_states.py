@@ -25,7 +25,7 @@ from factorgraph_dyn.motion.closing import Place, cannot_close, close, descend, 
 from factorgraph_dyn.motion.closure import nearest_velocity, openness, rank_tolerance
 from factorgraph_dyn.motion.joint_limits import Limits, limited, limits_of, reflected
 from factorgraph_dyn.motion.kinematics import link_poses
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, stacked
 
 HOME_TRIES = 40  # starts from which a home is sought where the neutral configuration leads to none
 RANDOM_TRIES = 20
@@ -54,7 +54,7 @@ def neutral(mechanism: Mechanism) -> Floats:
 
 
 def _at_zero(mechanism: Mechanism) -> Floats:
-    return np.concatenate([np.zeros(0), *(joint.type.neutral() for joint in mechanism.joints)])
+    return stacked(joint.type.neutral() for joint in mechanism.joints)
 
 
 def random_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -67,7 +67,7 @@ def random_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats
 def random_configuration(mechanism: Mechanism, rng: np.random.Generator) -> Floats:
     """Random coordinates within limits, whether loops close or not, shape (nq,)."""
     parts = (_random_coordinates(joint, rng, mechanism.size) for joint in mechanism.joints)
-    return np.concatenate([np.zeros(0), *parts])
+    return stacked(parts)
 
 
 def _random_coordinates(joint: Joint, rng: np.random.Generator, length: float) -> Floats:
@@ -195,7 +195,7 @@ def _with_loose(mechanism: Mechanism, q: Floats, anywhere: Floats) -> Floats:
     """q with the joints that no loop or coupling holds at the coordinates of another configuration."""
     held = {joint.name for group in loop_groups(mechanism) for joint in group.joints}
     parts = [(q if joint.name in held else anywhere)[mechanism.q_slices[joint.name]] for joint in mechanism.joints]
-    return np.concatenate([np.zeros(0), *parts])
+    return stacked(parts)
 
 
 # ---- assembly modes

@@ -26,7 +26,7 @@ from factorgraph_dyn.solve.methods import input_response
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.solve.singularity import regular_bodies
 from factorgraph_dyn.solve.template import filled_template
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, stacked
 
 
 def mass_matrix(mechanism: Mechanism, q: npt.ArrayLike, *, method: str = "columns") -> Floats:
@@ -79,7 +79,7 @@ def bias(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Floats:
     graph = dynamics_graph(state, Known.inverse(np.zeros(tree.nv)))
     ordering = Ordering("rnea", tuple(name for name in rnea(tree) if name in graph.by_name))
     values = solve_graph(graph, ordering, units=graph_units(tree)).values
-    return np.concatenate([np.zeros(0), *(values[torque(joint.name, joint.nv)] for joint in tree.movable_joints)])
+    return stacked(values[torque(joint.name, joint.nv)] for joint in tree.movable_joints)
 
 
 def mass_matrix_at(state: State) -> Floats:
@@ -104,10 +104,7 @@ def _left_by_crba(state: State) -> Floats:
     kept = tuple(f"{kind}[{name}]" for kind in ("a", "tau") for name in mechanism.joint_names)
     T, _ = left.jacobian(gtsam_ordering(graph, Ordering("kept", kept)))
     units = graph_units(mechanism).variables
-    a, tau = (
-        np.concatenate([np.zeros(0), *(units[kind, joint.name] for joint in mechanism.movable_joints)])
-        for kind in ("a", "tau")
-    )
+    a, tau = (stacked(units[kind, joint.name] for joint in mechanism.movable_joints) for kind in ("a", "tau"))
     M = -np.linalg.solve(T[:, mechanism.nv :], T[:, : mechanism.nv]) * tau[:, None] / a
     return np.asarray(0.5 * (M + M.T), dtype=np.float64)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from factorgraph_dyn.equations import Factor, LinearGraph
 from factorgraph_dyn.solve.scaling import GraphUnits, column_units, row_units
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, stacked
 
 MOTION_ROWS = ("acceleration", "coupling", "velocity")
 MOTIONS = ("A", "a", "V")
@@ -88,9 +88,9 @@ class Rows:
             for block, end in zip(blocks, ends, strict=True)
         ]
         # One where an unknown is a motion, and where a row is one of forces; zero elsewhere.
-        self._moves = np.concatenate([np.zeros(0), *(np.full(x.size, float(x.kind in MOTIONS)) for x in places)])
+        self._moves = stacked(np.full(x.size, float(x.kind in MOTIONS)) for x in places)
         kinds = [np.full(factor.rows, float(factor.kind not in MOTION_ROWS)) for factor in graph.factors]
-        self._of_force = np.concatenate([np.zeros(0), *kinds])
+        self._of_force = stacked(kinds)
         self.fill(graph)
 
     def fill(self, graph: LinearGraph) -> None:

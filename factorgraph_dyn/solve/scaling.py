@@ -13,7 +13,7 @@ mechanism. Found once a mechanism.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -23,7 +23,7 @@ from factorgraph_dyn.equations import Factor, LinearGraph, Variable
 from factorgraph_dyn.model import Joint, Loop, Mechanism
 from factorgraph_dyn.model.carried import Carried, carried
 from factorgraph_dyn.model.units import natural
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, stacked
 
 LEAST_SHARE = 1e-3  # of the mechanism's mass: forces of joints that carry less are measured by what they carry
 
@@ -113,12 +113,12 @@ def _units(mechanism: Mechanism, sizes: Mapping[str, Carried]) -> GraphUnits:
 
 def column_units(graph: LinearGraph, units: GraphUnits) -> Floats:
     """The units of all unknowns of a graph, one after the other."""
-    return _stacked(units.of_variable(variable, graph) for variable in graph.variables)
+    return stacked(units.of_variable(variable, graph) for variable in graph.variables)
 
 
 def row_units(graph: LinearGraph, units: GraphUnits) -> Floats:
     """The units of all rows of a graph, one below the other."""
-    return _stacked(units.of_equation(factor) for factor in graph.factors)
+    return stacked(units.of_equation(factor) for factor in graph.factors)
 
 
 def scale_graph(graph: LinearGraph, units: GraphUnits) -> LinearGraph:
@@ -137,7 +137,3 @@ def scale_factor(factor: Factor, sizes: Mapping[Variable, Floats], units: GraphU
     row = 1.0 / units.of_equation(factor)
     blocks = tuple((variable, row[:, None] * block * sizes[variable]) for variable, block in factor.blocks)
     return Factor(factor.kind, factor.owner, blocks, row * factor.rhs)
-
-
-def _stacked(parts: Iterable[Floats]) -> Floats:
-    return np.concatenate([np.zeros(0), *parts])

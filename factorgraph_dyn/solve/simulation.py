@@ -31,7 +31,7 @@ from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.energies import energy_at
 from factorgraph_dyn.solve.loops.closed import LoopOptions
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, stacked
 
 Torque = Callable[[float, Floats, Floats], npt.ArrayLike] | npt.ArrayLike | None
 Accelerate = Callable[[Floats, Floats, Floats], Floats]
@@ -100,7 +100,7 @@ def simulate(
     *,
     method: Method = "rk4",
     engine: Literal["graph"] | Accelerate = "graph",
-    ordering: OrderingLike = "aba",
+    ordering: OrderingLike = PROBLEMS["forward"].solved_in,
     record_every: int = 1,
     progress: bool | None = None,
 ) -> Trajectory:
@@ -227,7 +227,7 @@ def _rate(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
     parts = [
         j.type.rate(q[mechanism.q_slices[j.name]], v[mechanism.v_slices[j.name]]) for j in mechanism.movable_joints
     ]
-    return np.concatenate([np.zeros(0), *parts])
+    return stacked(parts)
 
 
 def _normal(mechanism: Mechanism, q: Floats) -> Floats:

@@ -21,7 +21,7 @@ import numpy as np
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.files.formats import format_of
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, stacked
 
 Call = Callable[[], object]
 PACKAGES = {"pinocchio": "pin", "mujoco": "mujoco"}  # by adapter, what pip installs
@@ -69,7 +69,7 @@ def adapter(name: str) -> Any:
     return module.ADAPTER
 
 
-def joint_forces(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
+def joint_losses(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
     """Damping, friction and springs of all joints, shape (nv,)."""
     forces = joint_effect(mechanism, "damping") * v + joint_effect(mechanism, "friction") * np.sign(v)
     for joint in mechanism.movable_joints:
@@ -81,4 +81,4 @@ def joint_forces(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
 
 def joint_effect(mechanism: Mechanism, name: str) -> Floats:
     """One of the joints' per-freedom numbers for the whole mechanism, shape (nv,)."""
-    return np.concatenate([np.zeros(0), *(np.asarray(getattr(j, name)) for j in mechanism.movable_joints)])
+    return stacked(getattr(joint, name) for joint in mechanism.movable_joints)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pinocchio as pin
 
-from factorgraph_dyn.compare.peers.engines import Call, joint_effect, joint_forces
+from factorgraph_dyn.compare.peers.engines import Call, joint_effect, joint_losses
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.spatial import Floats, perpendicular_axes
@@ -127,7 +127,7 @@ class PinocchioEngine:
         """h at q, v, shape (nv,)."""
         h = np.empty(self.model.nv)
         h[self.order] = pin.nonLinearEffects(self.model, self.data, self._q(q), v[self.order])
-        return h + joint_forces(self.mechanism, q, v)
+        return h + joint_losses(self.mechanism, q, v)
 
     def _q(self, q: Floats) -> Floats:
         theirs = np.array(pin.neutral(self.model))

@@ -25,7 +25,7 @@ import numpy as np
 
 from factorgraph_dyn.model import Joint, Loop, Mechanism
 from factorgraph_dyn.motion.kinematics import joint_motion
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, stacked
 
 _ROUNDING = 1e-12  # of the largest terms that a joint brings into closure
 
@@ -188,15 +188,15 @@ class ManyStates:
             own = mechanism.v_slices[joint.name]
             F = np.concatenate([*wrenches[joint.child], G[joint.child] @ joint.S], axis=-1)
             reached = [*places[joint.child], *range(own.start, own.stop)]
-            felt = _transposed(joint.S) @ F
+            felt = transposed(joint.S) @ F
             M[:, own, reached] = felt
-            M[:, reached, own] = _transposed(felt)
-            Ad_back = _transposed(joint.Ad)
+            M[:, reached, own] = transposed(felt)
+            Ad_back = transposed(joint.Ad)
             G[joint.parent] = G[joint.parent] + Ad_back @ G[joint.child] @ joint.Ad
             wrenches[joint.parent].append(Ad_back @ F)
             places[joint.parent] += reached
-        armature = [joint.armature for joint in mechanism.joints]
-        return M + np.diag(np.concatenate([np.zeros(0), *armature]))
+        armature: Floats = stacked(joint.armature for joint in mechanism.joints)
+        return M + np.diag(armature)
 
     def closure_jacobian(self) -> Floats:
         """The responses of what closure misses to unit accelerations, shape (states, rows, nv)."""
@@ -207,7 +207,7 @@ class ManyStates:
         A, A_size = self._outward(units, still=True)
         missed, size = self._missed(units, A, still=True), self._missed_size(units, A_size, still=True)
         least = _ROUNDING * size.max(axis=-1, keepdims=True, initial=0.0)
-        return _transposed(np.where(np.abs(missed) > least, missed, 0.0))  # scaling must make no row of rounding
+        return transposed(np.where(np.abs(missed) > least, missed, 0.0))  # scaling must make no row of rounding
 
     def _outward(self, a: Floats, still: bool) -> tuple[dict[str, Floats], dict[str, Floats]]:
         mechanism = self.mechanism
@@ -216,8 +216,8 @@ class ManyStates:
             start[..., 3:] = -np.asarray(mechanism.gravity)
         A, A_size = {mechanism.base: start}, {mechanism.base: _norms(start)}
         for joint in self.joints.values():
-            own = a[..., mechanism.v_slices[joint.name]] @ _transposed(joint.S)
-            A[joint.child] = A[joint.parent] @ _transposed(joint.Ad) + own
+            own = a[..., mechanism.v_slices[joint.name]] @ transposed(joint.S)
+            A[joint.child] = A[joint.parent] @ transposed(joint.Ad) + own
             A_size[joint.child] = np.hypot(_carried(A_size[joint.parent], joint.lever[:, None]), _norms(own))
             if not still:
                 A[joint.child] += joint.bias[:, None]
@@ -250,7 +250,7 @@ class ManyStates:
         """By how much the acceleration equations of loops and couplings are missed, in their directions."""
         missed = [np.zeros((*a.shape[:2], 0))]
         for loop in self.loops.values():
-            slip = A[loop.child] - A[loop.parent] @ _transposed(loop.Ad)
+            slip = A[loop.child] - A[loop.parent] @ transposed(loop.Ad)
             slip = slip if still else slip - loop.bias[:, None]
             missed.append(slip @ self.directions[loop.name])
         missed += [here - source for here, source in self._coupled(a)]
@@ -278,8 +278,8 @@ class ManyStates:
             C = self.directions[loop.name]
             part = slice(first, first + C.shape[-1])
             first = part.stop
-            F = forces[..., part] @ _transposed(C)
-            F_size = sizes[..., part] @ _transposed(_column_norms(C))
+            F = forces[..., part] @ transposed(C)
+            F_size = sizes[..., part] @ transposed(_column_norms(C))
             wrenches[loop.name] = F, F_size
             loads.add(loop.child, F, F_size)
             loads.add(loop.parent, -F @ loop.Ad, _carried(F_size[..., ::-1], loop.lever[:, None])[..., ::-1])
@@ -317,7 +317,8 @@ def _subspace_rates(part: Joint | Loop, S: Floats, v: Floats) -> Floats:
     return np.array([part.type.subspace_rate(*here) for here in zip(S, v, strict=True)])
 
 
-def _transposed(matrices: Floats) -> Floats:
+def transposed(matrices: Floats) -> Floats:
+    """Each of the matrices transposed."""
     return np.swapaxes(matrices, -1, -2)
 
 
@@ -331,7 +332,7 @@ def _skews(w: Floats) -> Floats:
 
 def _inverse_poses(T: Floats) -> Floats:
     inverse = np.zeros(T.shape)
-    inverse[..., :3, :3] = _transposed(T[..., :3, :3])
+    inverse[..., :3, :3] = transposed(T[..., :3, :3])
     inverse[..., :3, 3] = -(inverse[..., :3, :3] @ T[..., :3, 3:])[..., 0]
     inverse[..., 3, 3] = 1.0
     return inverse
@@ -348,7 +349,7 @@ def _adjoints(T: Floats) -> Floats:
 
 def _inverse_adjoints(T: Floats) -> Floats:
     """The adjoints of the inverse poses, [[R^T, 0], [-R^T [p], R^T]]."""
-    R_inverse = _transposed(T[..., :3, :3])
+    R_inverse = transposed(T[..., :3, :3])
     Ad = np.zeros((*T.shape[:-2], 6, 6))
     Ad[..., :3, :3] = Ad[..., 3:, 3:] = R_inverse
     Ad[..., 3:, :3] = -R_inverse @ _skews(T[..., :3, 3])
@@ -388,7 +389,7 @@ def _norms(vectors: Floats) -> Floats:
 
 def _column_norms(S: Floats) -> Floats:
     """Norms of the angular and the linear part of every column, shape (..., 2, columns)."""
-    return _transposed(_norms(_transposed(S)))
+    return transposed(_norms(transposed(S)))
 
 
 def _block_norms(G: Floats) -> Floats:

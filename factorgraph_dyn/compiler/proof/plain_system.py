@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from factorgraph_dyn.compiler.proof.newton_euler import ManyStates, Response
+from factorgraph_dyn.compiler.proof.newton_euler import ManyStates, Response, transposed
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural
@@ -78,7 +78,7 @@ class System:
         rank = int(np.bincount(ranks).argmax())  # elsewhere closure is singular
         Vt = np.broadcast_to(Vt, (states, nv, nv))
         self.rows, self.free = Vt[:, :rank], _without_rounding(Vt[:, rank:])
-        self.read = _transposed(U[:, :, :rank] / s[:, None, :rank] / norms)  # closure's rows to independent ones
+        self.read = transposed(U[:, :, :rank] / s[:, None, :rank] / norms)  # closure's rows to independent ones
         self.spread = np.where(ranks == rank, s[:, 0] / s[:, rank - 1] if rank else 1.0, np.inf)
         self.independent = rank == rows
 
@@ -91,7 +91,7 @@ class System:
             self.inverse, condition = _inverted(self.B)
             self.condition = condition * self.spread
         else:  # torques of a tree: the system is a part of the identity
-            self.inverse, self.condition = _transposed(self.B), self.spread
+            self.inverse, self.condition = transposed(self.B), self.spread
 
     def closing(self, missed: Floats) -> Floats:
         """The least change of accelerations that makes closure miss by so much, shape (states, columns, nv)."""
@@ -143,7 +143,7 @@ class System:
 
     def constraint_forces(self, left: Floats, size: Floats) -> tuple[Floats, Floats]:
         """Forces of closure that leave nothing of a balance, J^T forces = left, and their sizes."""
-        D, turn = self.D[:, None], _transposed(self.read) @ self.rows
+        D, turn = self.D[:, None], transposed(self.read) @ self.rows
         return _times(turn, left * D), _spread(turn, size * D)
 
 
@@ -153,13 +153,9 @@ def _without_rounding(directions: Floats) -> Floats:
     return np.where(np.abs(directions) > rounding, directions, 0.0)
 
 
-def _transposed(matrices: Floats) -> Floats:
-    return np.swapaxes(matrices, -1, -2)
-
-
 def _times(matrices: Floats, values: Floats) -> Floats:
     """Matrices times columns, shape (states, columns, entries)."""
-    return values @ _transposed(matrices)
+    return values @ transposed(matrices)
 
 
 def _spread(matrices: Floats, sizes: Floats) -> Floats:
@@ -189,5 +185,5 @@ def _inverted(B: Floats) -> tuple[Floats, Floats]:
             return inverse, sizes[0] * sizes[1]
     U, s, Vt = np.linalg.svd(B, full_matrices=False)
     least = s[:, :1] / SOLVABLE
-    inverse = _transposed(U @ (np.where(s > least, 1.0 / np.maximum(s, TINY), 0.0)[..., None] * Vt))
+    inverse = transposed(U @ (np.where(s > least, 1.0 / np.maximum(s, TINY), 0.0)[..., None] * Vt))
     return inverse, s[:, 0] / s[:, -1] if rows >= columns else np.full(states, np.inf)

@@ -42,7 +42,7 @@ from factorgraph_dyn.solve.solution import (
     given_or_nan,
     joint_vector,
 )
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, stacked
 
 InternalWrenches = Literal["least_norm", "error", "planar"]
 INTERNAL_WRENCHES: tuple[str, ...] = get_args(InternalWrenches)
@@ -181,7 +181,7 @@ def _ties(mechanism: Mechanism, graph: LinearGraph, units: Mapping[Variable, Flo
 
 def _check_residual(problem: _Problem, rows: Rows, values: Values, ordering: Ordering, tolerance: float) -> float:
     """The backward error of an answer, or a ResidualError where it is too large."""
-    x = _stacked(values, problem.physics.variables)
+    x = _gathered(values, problem.physics.variables)
     residual, worst = rows.backward_error(rows.missed(x), QUIET_LOOPS)
     check_residual(residual, worst, problem.graph, ordering, tolerance)
     return residual
@@ -246,9 +246,9 @@ def _within_limits(
 ) -> Values:
     """The values with torques moved into their limits, at the least cost."""
     sought = [v for v in problem.physics.variables if v.kind == "tau" and v.owner in mechanism.joint_by_name]
-    units = _stacked(problem.units, sought)
+    units = _gathered(problem.units, sought)
     lower, upper = (bounds / units for bounds in bounded.bounds(mechanism, sought))
-    tau = _stacked(values, sought)
+    tau = _gathered(values, sought)
     if not force_limits.violated(tau, lower, upper):
         return values
     ways = _ways_to_choose(mechanism, problem, values, sought, ordering)
@@ -313,7 +313,7 @@ def _torques_without_motion(
     system = LayeredSystem(problem.physics, stacked, (), choose_ordering(mechanism, stacked, ordering))
     rng = np.random.default_rng(SEED)
     m = sum(variable.size for variable in sought)
-    probes = np.column_stack([_stacked(system.probe(rng)[0], sought) for _ in range(m + 1)])
+    probes = np.column_stack([_gathered(system.probe(rng)[0], sought) for _ in range(m + 1)])
     left, sizes, _ = np.linalg.svd(probes)
     return np.asarray(left[:, : int((sizes > MOVED).sum())])
 
@@ -350,5 +350,5 @@ def _misfits(objectives: Sequence[Factor], values: Values) -> Floats:
     return np.concatenate(parts)
 
 
-def _stacked(values: Mapping[Variable, Floats], variables: Sequence[Variable]) -> Floats:
-    return np.concatenate([np.zeros(0), *(values[variable] for variable in variables)])
+def _gathered(values: Mapping[Variable, Floats], variables: Sequence[Variable]) -> Floats:
+    return stacked(values[variable] for variable in variables)

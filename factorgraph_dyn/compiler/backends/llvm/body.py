@@ -23,9 +23,9 @@ SEGMENT = 250
 """Operations a function has at most."""
 
 
-def double(value: float) -> str:
-    """A number in LLVM's exact notation."""
-    return f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}"
+def splat(value: float) -> str:
+    """A vector of one number, in LLVM's exact notation."""
+    return f"splat (double 0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X})"
 
 
 @dataclass(frozen=True)
@@ -208,9 +208,6 @@ class _Emitter:
         self.lines.append(f"  {name} = {instruction}")
         return name
 
-    def _splat(self, value: float) -> str:
-        return f"splat (double {double(value)})"
-
     def _address(self, slot: int) -> str:
         return self._line(f"getelementptr inbounds {self.vector}, ptr %w, i64 {slot}")
 
@@ -229,7 +226,7 @@ class _Emitter:
             return self.names[node]
         if name is None:
             constant = self.program.constants.get(node)
-            name = self._load(self.slot[node]) if constant is None else self._splat(constant)
+            name = self._load(self.slot[node]) if constant is None else splat(constant)
             self.names[node] = name
         return name
 
@@ -241,7 +238,7 @@ class _Emitter:
         elif operation == t.MUL:
             name = self._line(f"fmul {vector} {self._value(left)}, {self._value(right)}")
         elif operation == t.RECIPROCAL:
-            name = self._line(f"fdiv {vector} {self._splat(1.0)}, {self._value(left)}")
+            name = self._line(f"fdiv {vector} {splat(1.0)}, {self._value(left)}")
         else:
             name = self._sign(self._value(left))
         self.names[node] = name
@@ -269,14 +266,14 @@ class _Emitter:
         vector, bits = self.vector, f"<{self.width} x i1>"
         for comparison, result in (("olt", -1.0), ("ogt", 1.0)):
             test = self._line(f"fcmp {comparison} {vector} {value}, zeroinitializer")
-            value = self._line(f"select {bits} {test}, {vector} {self._splat(result)}, {vector} {value}")
+            value = self._line(f"select {bits} {test}, {vector} {splat(result)}, {vector} {value}")
         return value
 
     def _watch(self, value: str, guard: Guard) -> None:
         vector = self.vector
         size = self._line(f"call {vector} @llvm.fabs.v{self.width}f64({vector} {value})")
         bad = "ugt" if guard.small else "ule"  # also true of what is not a number
-        failed = self._line(f"fcmp {bad} {vector} {size}, {self._splat(guard.threshold)}")
+        failed = self._line(f"fcmp {bad} {vector} {size}, {splat(guard.threshold)}")
         if self.guard:
             failed = self._line(f"or <{self.width} x i1> {self.guard}, {failed}")
         self.guard = failed
@@ -285,7 +282,7 @@ class _Emitter:
         vector = self.vector
         before = self._load(self.guard_slot)
         after = self._line(
-            f"select <{self.width} x i1> {self.guard}, {vector} {self._splat(float('nan'))}, {vector} {before}"
+            f"select <{self.width} x i1> {self.guard}, {vector} {splat(float('nan'))}, {vector} {before}"
         )
         self._store(after, self.guard_slot)
 

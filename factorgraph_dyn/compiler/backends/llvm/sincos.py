@@ -18,7 +18,7 @@ import math
 from fractions import Fraction
 from functools import cache
 
-from factorgraph_dyn.compiler.backends.llvm.body import double
+from factorgraph_dyn.compiler.backends.llvm.body import splat
 
 _SINE = (
     -0.16666666666666666,
@@ -84,9 +84,6 @@ def sincos_functions(width: int, *, fma: bool) -> str:
     """
     vector, integers, bits = f"<{width} x double>", f"<{width} x i64>", f"<{width} x i1>"
     lines: list[str] = []
-
-    def splat(value: float) -> str:
-        return f"splat (double {double(value)})"
 
     def multiply_add(name: str, a: str, b: str, c: str) -> str:
         if fma:
