@@ -83,6 +83,16 @@ def test_joint_kinds_are_asked_not_named():
             assert not named.search(path.read_text()), f"{path.relative_to(ROOT)}: add a trait to model/joint_kinds.py"
 
 
+def test_a_threshold_has_one_value():
+    number = re.compile(r"^_?([A-Z][A-Z_0-9]*) = ([\d.]+e-?\d+|\d+\.\d*)\b", re.MULTILINE)
+    values: dict[str, set[float]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for name, value in number.findall(path.read_text()):
+            values.setdefault(name, set()).add(float(value))
+    assert len(values) > 50
+    assert not {name: found for name, found in values.items() if len(found) > 1}
+
+
 def test_every_module_is_in_a_room():
     rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert rooms == {*MAY_IMPORT, "commands", "cli", "__init__", "__main__"}

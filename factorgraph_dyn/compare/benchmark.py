@@ -25,7 +25,7 @@ from factorgraph_dyn.spatial import Floats
 
 BATCH = 4096
 CALLS = 200  # single calls are timed in runs of this many
-PROBLEMS = ("inverse", "forward")
+TIMED = ("inverse", "forward")
 
 
 def benchmark_kernels(
@@ -43,7 +43,7 @@ def benchmark_kernels(
         same of the peers with their ratios.
     """
     rows = []
-    for problem in PROBLEMS:
+    for problem in TIMED:
         kernel = compile(mechanism, problem, ordering=(orderings or {}).get(problem))
         rows.append(_row(mechanism, problem, kernel, repeats))
     return rows

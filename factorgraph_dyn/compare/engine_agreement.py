@@ -16,7 +16,8 @@ from factorgraph_dyn.solve.dynamics import forward_dynamics, inverse_dynamics
 from factorgraph_dyn.solve.mass_matrix import inverse_mass_matrix, mass_matrix
 from factorgraph_dyn.spatial import Floats
 
-SINGULAR = 1e14  # condition numbers of M above it leave no digits
+NO_DIGITS = 1e14  # condition numbers of M above it leave no digits
+SOLVE_ROUNDING = 1e-14  # of a backward-stable solve, times the condition number
 NEGLIGIBLE = 1e-6  # of the largest entry: smaller ones are measured against this
 
 
@@ -32,7 +33,7 @@ class Agreement:
     forward: float
     condition: float  # the largest condition number of M
 
-    def within(self, tolerance: float, rounding: float = 1e-14) -> bool:
+    def within(self, tolerance: float, rounding: float = SOLVE_ROUNDING) -> bool:
         """Whether all differences are below a tolerance, or what rounding makes of an ill-conditioned M."""
         solved = max(tolerance, rounding * self.condition)
         return not (
@@ -66,7 +67,7 @@ def _compare_at_state(tree: Mechanism, engine: Engine, rng: np.random.Generator)
     condition = float(np.linalg.cond(M)) if tree.nv else 1.0
     mass = relative_difference(mass_matrix(tree, q) - M, _matrix_scale(M))
     inverse = relative_difference(inverse_dynamics(tree, q, v, a).tau - (M @ a + h), np.abs(M) @ abs(a) + abs(h))
-    if condition > SINGULAR:
+    if condition > NO_DIGITS:
         return mass, np.nan, inverse, np.nan, condition
     try:
         M_inverse = np.asarray(np.linalg.inv(M), dtype=np.float64)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from factorgraph_dyn.compare.engine_agreement import NEGLIGIBLE, SINGULAR, relative_difference
+from factorgraph_dyn.compare.engine_agreement import NEGLIGIBLE, NO_DIGITS, SOLVE_ROUNDING, relative_difference
 from factorgraph_dyn.compare.peers.engines import Engine
 from factorgraph_dyn.compiler.kernel.compile import compile
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, NearSingularWarning
@@ -35,11 +35,10 @@ from factorgraph_dyn.solve.dynamics import forward_dynamics, inverse_dynamics
 from factorgraph_dyn.spatial import Floats
 from factorgraph_dyn.textbook.projectors import constraints
 
-ROUNDING = 1e-14  # of a backward-stable solve, times the condition number
 RANK = 1e-12  # singular values below this share of the largest are zero
 UNCLEAR = 1e-6  # those between are neither: the state is close to a singular one
 TRIES = 10  # states among which a regular one is sought to choose motors
-PROBLEMS = ("forward", "inverse")
+COMPARED = ("forward", "inverse")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +69,7 @@ class Answers:
 
     def allowed(self, tolerance: float) -> float:
         """The tolerance, or what rounding makes of an ill-conditioned system."""
-        return max(tolerance, ROUNDING * self.condition)
+        return max(tolerance, SOLVE_ROUNDING * self.condition)
 
 
 @dataclass(frozen=True)
@@ -116,8 +115,8 @@ def references(mechanism: Mechanism, engine: Engine, problem: str, *, states: in
         InputError: A problem other than forward and inverse.
         ClosureError: No closed configuration was found.
     """
-    if problem not in PROBLEMS:
-        raise InputError(f"Problem {problem!r} is not compared here. Problems: {', '.join(PROBLEMS)}.")
+    if problem not in COMPARED:
+        raise InputError(f"Problem {problem!r} is not compared here. Problems: {', '.join(COMPARED)}.")
     rng = np.random.default_rng(seed)
     drawn = [(mechanism.neutral(), np.zeros(mechanism.nv))]
     drawn += [mechanism.random_state(rng) for _ in range(states)]
@@ -215,7 +214,7 @@ def _answers(
     Z, a_p, closure_condition = _motions(mechanism, q, v)
     Z_M = Z.T @ M @ Z
     condition = _condition(Z_M) * closure_condition
-    if condition > SINGULAR or not Z.size:  # nothing moves where there is no motion
+    if condition > NO_DIGITS or not Z.size:  # nothing moves where there is no motion
         return None
     driven = mechanism.torque_entries(motors)
     tau = rng.normal(size=mechanism.nv) * (np.abs(M).sum(axis=1) + np.abs(h)) * driven

@@ -35,12 +35,12 @@ from factorgraph_dyn.ordering.saved import is_saved
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
 from factorgraph_dyn.solve.loops.closed import eliminated_graph
+from factorgraph_dyn.solve.loops.dense import SINGULAR
 from factorgraph_dyn.solve.loops.layers import FORCES
 from factorgraph_dyn.solve.scaling import column_units, force_measures, graph_units, scale_graph
 from factorgraph_dyn.spatial import Floats
 
 REPEATS = 20
-SINGULAR = 1e-13  # singular values below this share of the largest are redundant loops
 MEASURING_TIME = 0.2  # s for each ordering, so that large mechanisms stay quick to compare
 KERNEL_STATES, KERNEL_TIME, KERNEL_REPEATS = 1024, 0.05, 100_000  # time in s for each kernel
 LARGEST_COMPILED = 4_500  # operations; LLVM would take minutes for more
@@ -185,9 +185,9 @@ def _dense_solution(mechanism: Mechanism, graph: LinearGraph) -> Floats:
     units = graph_units(mechanism)
     A, b = scale_graph(graph, units).dense()
     columns = column_units(graph, units)
-    if A.shape[0] == A.shape[1] and np.linalg.cond(A) < 1 / SINGULAR:
+    if A.shape[0] == A.shape[1] and np.linalg.cond(A) < SINGULAR:
         return np.asarray(columns * np.linalg.solve(A, b), dtype=np.float64)
-    x, _, rank, _ = np.linalg.lstsq(A, b, rcond=SINGULAR)
+    x, _, rank, _ = np.linalg.lstsq(A, b, rcond=1.0 / SINGULAR)
     # Loops leave internal forces free; among all answers take the one with the least forces.
     free = np.linalg.svd(A)[2][rank:].T
     forces = np.concatenate([np.full(v.size, v.kind in FORCES) for v in graph.variables])

@@ -42,7 +42,7 @@ GOOD_QUALITY = 0.1
 """Pivots at least this large beside the others of their column lose no digits."""
 
 _VANISHING = 1e-3  # a pivot that falls below this quality in some sampled state is rotated
-_NOTHING = 1e-6  # part of a row's usual scale that is taken for rounding
+_ROW_ROUNDING = 1e-6  # part of a row's usual scale that is taken for rounding
 _DIVISION = 10  # operations that a division weighs
 _GUARD = 1e-9  # a pivot below this part of its usual size is not to be trusted
 _CONSISTENT = 1e-6  # a condition on the inputs may miss by this part of its terms
@@ -348,7 +348,7 @@ class Elimination:
             # Where nothing of a row is left but rounding, that is no scale.
             ordinary = scale[self.special :]
             middle = len(ordinary) // 2
-            scale = self.known_scales[key] = np.maximum(scale, _NOTHING * np.partition(ordinary, middle)[middle])
+            scale = self.known_scales[key] = np.maximum(scale, _ROW_ROUNDING * np.partition(ordinary, middle)[middle])
         self.scales[number] = scale
         return scale
 

@@ -54,7 +54,7 @@ from factorgraph_dyn.model.units import measured, natural
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 from factorgraph_dyn.spatial import Floats
 
-_ROUNDING = 1e-15  # of the largest of the constants that belong together
+_CONSTANT_ERROR = 1e-15  # of the largest of the constants that belong together
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def _know_constants(tape: Tape, mechanism: Mechanism) -> None:
 
 def _know_errors(tape: Tape, values: Floats, size: float) -> None:
     for value in values.tolist():
-        tape.constant(value, error=_ROUNDING * size)
+        tape.constant(value, error=_CONSTANT_ERROR * size)
 
 
 def _distinct(guards: Iterable[programs.Guard]) -> list[programs.Guard]:

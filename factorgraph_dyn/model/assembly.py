@@ -26,7 +26,7 @@ from factorgraph_dyn.spatial import Floats, inverse_pose
 
 Made = TypeVar("Made", bound=Description)
 
-ROUNDING = 1e-15  # of a rotation's entries, and of a shift's beside its largest
+EXACT = 1e-15  # what is so near to 0 or 1 stands for it: entries of rotations, and of shifts beside their largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +217,6 @@ def tidy(T: Floats) -> Floats:
     tidied = np.array(T)
     R, r = tidied[:3, :3], tidied[:3, 3]
     nearest = np.round(R)
-    R[:] = np.where(np.abs(R - nearest) < ROUNDING, nearest, R)
-    r[np.abs(r) < ROUNDING * np.abs(r).max()] = 0.0
+    R[:] = np.where(np.abs(R - nearest) < EXACT, nearest, R)
+    r[np.abs(r) < EXACT * np.abs(r).max()] = 0.0
     return tidied

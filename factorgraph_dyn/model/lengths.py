@@ -22,7 +22,7 @@ from factorgraph_dyn.model.parts import Link
 from factorgraph_dyn.spatial import Floats
 
 PLACEHOLDER = 1e-6  # of the heaviest link's mass: lighter links have it for form's sake, and it gives no length
-ROUNDING = 1e-6  # of the extent
+EXTENT_SLACK = 1e-6  # of the extent
 CRUMB = 1e-9  # of the size of its bodies: distances between joints below it are rounding, and no measure
 
 
@@ -45,7 +45,7 @@ def radius_of_gyration(link: Link) -> float:
 
 def mass_within(link: Link, extent: float) -> float:
     """A link's mass, kg; 0 where it would have to lie beyond the mechanism's extent: it is there for form's sake."""
-    return link.mass if radius_of_gyration(link) <= (1 + ROUNDING) * extent else 0.0
+    return link.mass if radius_of_gyration(link) <= (1 + EXTENT_SLACK) * extent else 0.0
 
 
 def reaches(mechanism: Description) -> dict[str, float]:

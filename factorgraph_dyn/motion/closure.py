@@ -35,7 +35,7 @@ from factorgraph_dyn.motion.kinematics import joint_motion
 from factorgraph_dyn.spatial import Array, Floats
 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
-ROUNDING = 1e-13  # of a joint's motion: what a loop sees of it below is none
+UNSEEN_SHARE = 1e-13  # of a joint's motion: what a loop sees of it below is none
 REST = 1e-3  # of the rate at which a mechanism falls over: what is slower is at rest, up to rounding
 
 
@@ -279,7 +279,7 @@ def constraint_directions(S: Floats) -> Floats:
     rank = int((values > RANK_TOLERANCE).sum())
     C = left[:, rank:]
     whole = np.round(C)
-    return np.where(np.abs(C - whole) < ROUNDING, whole, C)
+    return np.where(np.abs(C - whole) < UNSEEN_SHARE, whole, C)
 
 
 @lru_cache(maxsize=4096)
@@ -333,7 +333,7 @@ class _Motions:
         error = spatial.logarithm(spatial.inverse_pose(T_best) @ T_frame_child)
         entries = self._entries(joint.name for joint in (*outward, *inward))
         seen = C.T @ J
-        seen[np.abs(seen) <= ROUNDING * np.abs(J).max(axis=0, initial=0.0)] = (
+        seen[np.abs(seen) <= UNSEEN_SHARE * np.abs(J).max(axis=0, initial=0.0)] = (
             0.0  # a loop that holds nothing has no rank
         )
         return Constraint(loop.name, C.T @ error, entries, seen, self.mechanism.nv, C)

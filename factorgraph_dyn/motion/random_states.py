@@ -31,7 +31,7 @@ HOME_TRIES = 40  # starts from which a home is sought where the neutral configur
 RANDOM_TRIES = 20
 RANDOM_REACH = 1.0  # from home, rad or the mechanism's size
 REACH_SHRINKS = 0.85  # with every try
-REGULAR = 1e-2  # least singular value over the largest of a state that needs no better one
+REGULAR_ENOUGH = 1e-2  # least singular value over the largest of a state that needs no better one
 REGULAR_TRIES = 3
 FAR_TRIES = 10
 FAR_ITERATIONS = 40  # those that take longer end where loops are singular
@@ -149,7 +149,7 @@ def _along_freedoms(place: Place, limits: Limits | None, rng: np.random.Generato
         there = descend(there, limits=limits)
         if is_closed(there):
             found.append(there)
-            if len(found) == REGULAR_TRIES or _regularity(there) > REGULAR:
+            if len(found) == REGULAR_TRIES or _regularity(there) > REGULAR_ENOUGH:
                 break
     return max(found, key=_regularity, default=place)
 

@@ -24,12 +24,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from factorgraph_dyn.model import Joint, Link, Loop, Mechanism
-from factorgraph_dyn.model.assembly import ROUNDING as EXACT
-from factorgraph_dyn.model.assembly import moved_link, tidy
+from factorgraph_dyn.model.assembly import EXACT, moved_link, tidy
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats, inverse_pose, perpendicular_axes, pose
 
-_ROUNDING = 1e-14  # of angles, entries of rotations, and of lengths beside the mechanism's
+_FRAME_ROUNDING = 1e-14  # of angles, entries of rotations, and of lengths beside the mechanism's
 _FARTHEST = 4.0  # times the mechanism's length that a frame may move along its axis
 _Z = np.array([0.0, 0.0, 1.0])
 
@@ -147,14 +146,14 @@ class _Frames:
         if self.children[joint.child]:
             return 0.0
         x, y, _ = Q[:3, :3].T @ np.asarray(self.mechanism.link_by_name[joint.child].com)
-        return float(np.arctan2(y, x)) if abs(y) > _ROUNDING * abs(x) else 0.0
+        return float(np.arctan2(y, x)) if abs(y) > _FRAME_ROUNDING * abs(x) else 0.0
 
     def _normal(self, T: Floats) -> float:
         """The angle about z at which x lies along the common normal of z and the z axis of a pose."""
         beta, alpha, _ = _angles(T[:3, :3])
         if _same(alpha, 0.0) or _same(abs(alpha), np.pi):  # parallel axes: towards the other one
             x, y = T[:2, 3]
-            return float(np.arctan2(y, x)) if np.hypot(x, y) > _ROUNDING * self.length else 0.0
+            return float(np.arctan2(y, x)) if np.hypot(x, y) > _FRAME_ROUNDING * self.length else 0.0
         return beta
 
     def _shift(self, T: Floats) -> float:
@@ -189,13 +188,13 @@ def _to_z(axis: Floats) -> Floats:
 def _angles(R: Floats) -> tuple[float, float, float]:
     """(beta, alpha, phi) with R = Rz(beta) Rx(alpha) Rz(phi), beta within a quarter turn of zero."""
     sine = float(np.hypot(R[0, 2], R[1, 2]))
-    if sine < _ROUNDING:
+    if sine < _FRAME_ROUNDING:
         if R[2, 2] > 0:
             return 0.0, 0.0, _snapped(np.arctan2(R[1, 0], R[0, 0]))
         return 0.0, np.pi, _snapped(np.arctan2(-R[1, 0], R[0, 0]))
     beta = _snapped(np.arctan2(R[0, 2], -R[1, 2]))
     alpha = _snapped(np.arctan2(sine, R[2, 2]))
-    if abs(beta) > np.pi / 2 + _ROUNDING:
+    if abs(beta) > np.pi / 2 + _FRAME_ROUNDING:
         beta, alpha = beta - np.copysign(np.pi, beta), -alpha
     inner = (_about_z(beta)[:3, :3] @ _about_x(alpha)).T @ R
     return beta, alpha, _snapped(np.arctan2(inner[1, 0], inner[0, 0]))
@@ -230,10 +229,10 @@ def _snapped(angle: float) -> float:
 
 
 def _same(a: float, b: float) -> bool:
-    return abs(a - b) < _ROUNDING
+    return abs(a - b) < _FRAME_ROUNDING
 
 
 def _cleaned(values: Floats, size: float | None = None) -> Floats:
     """The values with what is zero but for rounding made so."""
     largest = float(np.abs(values).max()) if size is None else size
-    return np.where(np.abs(values) < _ROUNDING * largest, 0.0, values)
+    return np.where(np.abs(values) < _FRAME_ROUNDING * largest, 0.0, values)

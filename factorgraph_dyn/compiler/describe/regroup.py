@@ -23,8 +23,8 @@ import numpy as np
 from factorgraph_dyn.model import Joint, Link, Mechanism
 from factorgraph_dyn.spatial import Floats, inverse_adjoint, skew
 
-_CANCELLED = 1e-14
-_ROUNDING = 1e-15  # of the largest entry of a block
+_DIFFERENCE_ROUNDING = 1e-14  # of a difference beside its terms, and of the entries of an axis
+_BLOCK_ROUNDING = 1e-15  # of the largest entry of a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ def unfelt_part(joint: Joint, G: Floats) -> Floats:
 
 def _across(axis: Floats, rotational: Floats) -> float:
     """The moment of inertia to take away: one that leaves a zero on the diagonal."""
-    places = np.flatnonzero(np.abs(axis) < _CANCELLED)
+    places = np.flatnonzero(np.abs(axis) < _DIFFERENCE_ROUNDING)
     if len(places) < 2:
         return 0.0  # an axis between the frame's axes: nothing would become zero
     return float(rotational[places[-1], places[-1]])
@@ -91,10 +91,10 @@ def _consistent(G: Floats) -> Floats:
 
 
 def _cleaned(values: Floats) -> Floats:
-    return np.where(np.abs(values) < _ROUNDING * np.abs(values).max(), 0.0, values)
+    return np.where(np.abs(values) < _BLOCK_ROUNDING * np.abs(values).max(), 0.0, values)
 
 
 def _without_rounding(difference: Floats, before: Floats) -> Floats:
     """The difference with what is zero but for rounding made so."""
     scale = np.maximum(np.abs(before), 1e-300)
-    return np.where(np.abs(difference) <= _CANCELLED * scale, 0.0, difference)
+    return np.where(np.abs(difference) <= _DIFFERENCE_ROUNDING * scale, 0.0, difference)

@@ -27,7 +27,7 @@ from factorgraph_dyn.model import Joint, Loop, Mechanism
 from factorgraph_dyn.motion.kinematics import joint_motion
 from factorgraph_dyn.spatial import Floats, stacked
 
-_ROUNDING = 1e-12  # of the largest terms that a joint brings into closure
+_CLOSURE_ROUNDING = 1e-12  # of the largest terms that a joint brings into closure
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +206,7 @@ class ManyStates:
         units = np.broadcast_to(np.eye(nv), (self.states, nv, nv))
         A, A_size = self._outward(units, still=True)
         missed, size = self._missed(units, A, still=True), self._missed_size(units, A_size, still=True)
-        least = _ROUNDING * size.max(axis=-1, keepdims=True, initial=0.0)
+        least = _CLOSURE_ROUNDING * size.max(axis=-1, keepdims=True, initial=0.0)
         return transposed(np.where(np.abs(missed) > least, missed, 0.0))  # scaling must make no row of rounding
 
     def _outward(self, a: Floats, still: bool) -> tuple[dict[str, Floats], dict[str, Floats]]:

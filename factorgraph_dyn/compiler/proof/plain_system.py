@@ -30,7 +30,7 @@ CANCELLED = 1e-3  # of the terms that make an answer, below which it is measured
 TINY = float(np.finfo(np.float64).tiny)
 _LEAST_INERTIA = 1e-10  # of what a joint usually moves
 _AT_REST = 1e-5  # of what the torques would do to joints that no closure held, for those that it keeps from moving
-_RANK = 1e-8  # of the largest singular value of closure, below which a row repeats others
+_REPEATED = 1e-8  # of the largest singular value of closure, below which a row repeats others
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class System:
         norms = np.linalg.norm(J, axis=-1, keepdims=True)
         norms = np.where(norms > 0, norms, 1.0)
         U, s, Vt = np.linalg.svd(J / norms) if rows else (np.zeros((states, 0, 0)), np.zeros((states, 0)), np.eye(nv))
-        ranks = (s > _RANK * s[:, :1]).sum(axis=-1)
+        ranks = (s > _REPEATED * s[:, :1]).sum(axis=-1)
         rank = int(np.bincount(ranks).argmax())  # elsewhere closure is singular
         Vt = np.broadcast_to(Vt, (states, nv, nv))
         self.rows, self.free = Vt[:, :rank], _without_rounding(Vt[:, rank:])

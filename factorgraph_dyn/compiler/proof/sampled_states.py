@@ -25,7 +25,7 @@ from factorgraph_dyn.spatial import Floats
 
 SPECIAL = 8
 ORDINARY = 24
-_ROUNDING = 1e-15  # rad, and parts of the mechanism's length
+_LEAST_OPENING = 1e-15  # rad, and parts of the mechanism's length
 WIDE = 1.5  # rad or m that samples of loops go, farther than random states do, so that kernels have a margin
 
 
@@ -83,7 +83,7 @@ def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:
     own = measured(mechanism)
     open_by = [closure_error(own.mechanism, x) for x in q / own.q]
     slip_by = [closure_error(own.mechanism, x, u) for x, u in zip(q / own.q, v / own.v, strict=True)]
-    position, speed = (np.maximum(errors, _ROUNDING)[:, None] for errors in (open_by, slip_by))
+    position, speed = (np.maximum(errors, _LEAST_OPENING)[:, None] for errors in (open_by, slip_by))
     return States(mechanism, q, v * rate, position * own.q, speed * own.v * rate, rate)
 
 

@@ -28,7 +28,7 @@ _TREE_STATES = 24
 _FEWEST_STATES = 8
 _WORK = 1_600  # states times freedoms, beyond which there are fewer states
 _UNSEEN = 4  # closed states are solved for one by one
-_FAR = 40.0  # rad that joints without limits are turned away
+_TURNED_AWAY = 40.0  # rad that joints without limits are turned away
 _SPEEDS = (1.0, 0.0, 30.0, 1e-3)  # in parts of the usual speed
 
 
@@ -66,7 +66,7 @@ def _free(units: Natural, rng: np.random.Generator) -> tuple[Floats, Floats, Mas
     for k, q in enumerate(drawn[: count // 2]):
         plain = _plain_coordinates(mechanism)
         if k % 4 == 3:
-            q[plain] += rng.uniform(-_FAR, _FAR, plain.sum()) * units.q[plain]
+            q[plain] += rng.uniform(-_TURNED_AWAY, _TURNED_AWAY, plain.sum()) * units.q[plain]
         else:
             q[:] = mechanism.neutral()
             q[plain] += (k > 0) * rng.integers(-2, 3, plain.sum()) * np.pi / 2 * units.q[plain]

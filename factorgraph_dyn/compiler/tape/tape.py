@@ -31,7 +31,7 @@ from factorgraph_dyn.errors import CompileError
 CONSTANT, INPUT, ADD, SUB, MUL, RECIPROCAL, SIN, COS, SIGN = range(9)
 ZERO, ONE = 0, 1
 
-_CANCELLED = 4e-15  # a sum of constants this small beside its terms is zero
+_SUM_ROUNDING = 4e-15  # a sum of constants this small beside its terms is zero
 _SAME_DIGITS = 14  # significant digits in which two constants have to agree to be one
 _SAME = 1e-13  # relative difference of two constants that are one because their residues are
 _ROUNDING = 4.4e-16  # of a constant, as files and the folding of constants leave it
@@ -236,7 +236,7 @@ class Tape:
         second = self.constants[abs(b)] * (1 if b > 0 else -1)
         total = first + second
         size = abs(first) + abs(second)
-        if abs(total) <= _CANCELLED * size:
+        if abs(total) <= _SUM_ROUNDING * size:
             return ZERO
         error = self.constant_error(abs(a)) + self.constant_error(abs(b))
         return self.constant(total, residue, max(error, _ROUNDING * size))

@@ -11,10 +11,10 @@ import math
 import numpy as np
 
 from factorgraph_dyn import spatial
+from factorgraph_dyn.model.assembly import EXACT
 from factorgraph_dyn.spatial import Floats
 
-TINY = 1e-10  # lengths below it have no direction
-EXACT = 1e-15  # sines and cosines below it are taken as the zeros they stand for
+NO_DIRECTION = 1e-10  # lengths below it have no direction
 
 
 def clean_cos_sin(angle: float) -> tuple[float, float]:
@@ -62,7 +62,7 @@ def from_euler(angles: Floats, sequence: str) -> Floats:
 
 def from_wxyz(quaternion: Floats) -> Floats:
     """The rotation of a quaternion written w first; a zero one means no rotation."""
-    if float(np.linalg.norm(quaternion)) < TINY:
+    if float(np.linalg.norm(quaternion)) < NO_DIRECTION:
         return np.eye(3)
     return np.asarray(spatial.rotation_of_quaternion(quaternion[[1, 2, 3, 0]] / np.abs(quaternion).max()))
 
@@ -70,7 +70,7 @@ def from_wxyz(quaternion: Floats) -> Floats:
 def from_axis_angle(axis: Floats, angle: float) -> Floats | None:
     """The rotation by an angle about an axis of any length, or None where the axis is zero."""
     length = float(np.linalg.norm(axis))
-    if length < TINY:
+    if length < NO_DIRECTION:
         return None
     u = axis / length
     c, s = clean_cos_sin(angle)
@@ -80,11 +80,11 @@ def from_axis_angle(axis: Floats, angle: float) -> Floats | None:
 def from_z_axis(z: Floats) -> Floats | None:
     """The smallest rotation that brings e_z to a direction, or None where it is zero."""
     length = float(np.linalg.norm(z))
-    if length < TINY:
+    if length < NO_DIRECTION:
         return None
     x, y, w = z / length
     sine = math.hypot(x, y)
-    if sine < TINY:
+    if sine < NO_DIRECTION:
         return np.eye(3) if w > 0 else np.diag([1.0, -1.0, -1.0])
     return from_axis_angle(np.array([-y, x, 0.0]), math.atan2(sine, w))
 
@@ -92,11 +92,11 @@ def from_z_axis(z: Floats) -> Floats | None:
 def from_xy_axes(axes: Floats) -> Floats | None:
     """The rotation whose first column is along x and whose second lies in the plane of x and y."""
     x, y = axes[:3], axes[3:]
-    if float(np.linalg.norm(x)) < TINY:
+    if float(np.linalg.norm(x)) < NO_DIRECTION:
         return None
     x = x / np.linalg.norm(x)
     y = y - (x @ y) * x
-    if float(np.linalg.norm(y)) < TINY:
+    if float(np.linalg.norm(y)) < NO_DIRECTION:
         return None
     y = y / np.linalg.norm(y)
     return np.column_stack([x, y, np.cross(x, y)])

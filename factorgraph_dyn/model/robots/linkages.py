@@ -18,16 +18,16 @@ from factorgraph_dyn.model.robots.bodies import rod, translation
 from factorgraph_dyn.spatial import Floats
 
 LIFT = (0, -1, 0)
-RADIUS = 0.02  # of the planar linkages' rods, m
+ROD_RADIUS = 0.02  # of the planar linkages' rods, m
 
 
 def four_bar() -> Mechanism:
     """A crank, a coupler and a rocker in a vertical plane; the crank has the motor and can turn fully."""
     links = [
         Link("base"),
-        rod("crank", 0.6, (0, 0, 0), (0, 0, 0.3), RADIUS),
-        rod("coupler", 1.0, (0, 0, 0), (0.4, 0, 0.3), RADIUS),
-        rod("rocker", 1.4, (0, 0, 0), (-0.4, 0, 0.6), RADIUS),
+        rod("crank", 0.6, (0, 0, 0), (0, 0, 0.3), ROD_RADIUS),
+        rod("coupler", 1.0, (0, 0, 0), (0.4, 0, 0.3), ROD_RADIUS),
+        rod("rocker", 1.4, (0, 0, 0), (-0.4, 0, 0.6), ROD_RADIUS),
     ]
     joints = [
         Joint("crank_joint", "revolute", "base", "crank", axis=LIFT),
@@ -51,8 +51,8 @@ def five_bar(actuated: int = 2) -> Mechanism:
     links, joints = [Link("base")], []
     for side, sign in (("left", -1.0), ("right", 1.0)):
         links += [
-            rod(f"{side}_proximal", 1.0, (0, 0, 0), (sign * 0.3, 0, 0.4), RADIUS),
-            rod(f"{side}_distal", 1.0, (0, 0, 0), (-sign * 0.4, 0, 0.3), RADIUS),
+            rod(f"{side}_proximal", 1.0, (0, 0, 0), (sign * 0.3, 0, 0.4), ROD_RADIUS),
+            rod(f"{side}_distal", 1.0, (0, 0, 0), (-sign * 0.4, 0, 0.3), ROD_RADIUS),
         ]
         chain = (
             (f"{side}_shoulder", "base", f"{side}_proximal", translation(sign * 0.1, 0, 0)),
@@ -80,9 +80,9 @@ def four_bar_chain(n: int = 3) -> Mechanism:
     for i in range(1, n + 1):
         left, right, plate = f"left{i}", f"right{i}", f"plate{i}"
         links += [
-            rod(left, 0.5, (0, 0, 0), (0.05, 0, -0.3), RADIUS),
-            rod(right, 0.5, (0, 0, 0), (-0.05, 0, -0.3), RADIUS),
-            rod(plate, 0.8, (-0.05, 0, 0), (0.35, 0, 0), RADIUS),
+            rod(left, 0.5, (0, 0, 0), (0.05, 0, -0.3), ROD_RADIUS),
+            rod(right, 0.5, (0, 0, 0), (-0.05, 0, -0.3), ROD_RADIUS),
+            rod(plate, 0.8, (-0.05, 0, 0), (0.35, 0, 0), ROD_RADIUS),
         ]
         # A plate's frame is its left pin; the next four-bar hangs 0.05 m further out on both sides.
         start = 0.0 if i == 1 else -0.05

@@ -37,7 +37,7 @@ _COSINE = (
     -1.1382614868556325e-11,
 )
 _ROUND = 1.5 * 2.0**52  # adding it leaves the nearest integer in the low bits
-_FAR, _FAR_WITHOUT_FMA = 2.0**30, 2.0**20
+_LARGEST_ANGLE, _LARGEST_WITHOUT_FMA = 2.0**30, 2.0**20
 _BITS = 300
 
 
@@ -72,7 +72,7 @@ def half_pi_parts(*places: int, floats: int = 1) -> tuple[float, ...]:
 
 def farthest(*, fma: bool) -> float:
     """The largest angle that has a sine and cosine, rad."""
-    return _FAR if fma else _FAR_WITHOUT_FMA
+    return _LARGEST_ANGLE if fma else _LARGEST_WITHOUT_FMA
 
 
 def sincos_functions(width: int, *, fma: bool) -> str:
