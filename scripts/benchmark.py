@@ -22,6 +22,7 @@ import numpy as np
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compare.benchmark import benchmark_kernels, machine_name
 from factorgraph_dyn.compare.timing import best_of
+from factorgraph_dyn.compiler.kernel.cache import ENVIRONMENT_VARIABLE
 from factorgraph_dyn.compiler.proof.proof import Trial
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
@@ -72,18 +73,15 @@ class fresh_cache:  # noqa: N801 - used like a function
         import tempfile
 
         self.folder = tempfile.TemporaryDirectory()
-        self.before = os.environ.get(CACHE_VARIABLE)
-        os.environ[CACHE_VARIABLE] = self.folder.name
+        self.before = os.environ.get(ENVIRONMENT_VARIABLE)
+        os.environ[ENVIRONMENT_VARIABLE] = self.folder.name
 
     def __exit__(self, *_: object) -> None:
         self.folder.cleanup()
         if self.before is None:
-            del os.environ[CACHE_VARIABLE]
+            del os.environ[ENVIRONMENT_VARIABLE]
         else:
-            os.environ[CACHE_VARIABLE] = self.before
-
-
-CACHE_VARIABLE = "FACTORGRAPH_DYN_CACHE"
+            os.environ[ENVIRONMENT_VARIABLE] = self.before
 
 
 def graph_calls() -> None:

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from factorgraph_dyn.compare.engine_agreement import compare_with_engine
-from factorgraph_dyn.compare.kernel_agreement import KernelAgreement, compare_kernel, references
+from factorgraph_dyn.compare.kernel_agreement import COMPARED, KernelAgreement, compare_kernel, references
 from factorgraph_dyn.compare.peers.engines import Engine, engine_of, handed_engine
+from factorgraph_dyn.equations.problem import PROBLEMS
 from factorgraph_dyn.errors import CompileError, FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.files.load import load
 
 TOLERANCE = 1e-8  # of the graph: relative, for well-conditioned mass matrices
 KERNEL_TOLERANCE = 1e-9  # of kernels, likewise
-CLASSICAL = {"forward": "aba", "inverse": "rnea"}
 WORDS = 160  # characters of a reason that a row holds
 
 
@@ -111,12 +111,12 @@ def _compare(
     if not found.within(TOLERANCE):
         row["status"] = "DIFFERS"
     pipe.send(dict(row))
-    for problem in CLASSICAL if options.kernels else ():
+    for problem in COMPARED if options.kernels else ():
         expected = references(mechanism, engine, problem, states=options.states)
         if not expected:
             row["reason"] = f"{problem}: all states are singular"
             continue
-        for ordering in options.orderings or (CLASSICAL[problem],):
+        for ordering in options.orderings or (PROBLEMS[problem].classical,):
             column = f"kernel {problem}" + (f" {ordering}" if options.orderings else "")
             try:
                 agreement = compare_kernel(mechanism, problem, ordering, expected, KERNEL_TOLERANCE)

@@ -125,7 +125,7 @@ def _saved(mechanism: Mechanism, graph: LinearGraph, word: str) -> Ordering:
         found = saved.best(mechanism.fingerprint, mechanism.name, graph.by_name)
     else:
         found = saved.read(Path(word))
-        saved.check_mechanism(found, mechanism.fingerprint, mechanism.name, Path(word))
+        saved.check_found_for(found, mechanism.fingerprint, mechanism.name, Path(word))
     return Ordering(saved.BEST, found.variables)
 
 

@@ -111,7 +111,7 @@ def read(path: Path) -> SavedOrdering:
         ) from error
 
 
-def check_mechanism(saved: SavedOrdering, fingerprint: str, mechanism: str, path: Path) -> None:
+def check_found_for(saved: SavedOrdering, fingerprint: str, mechanism: str, path: Path) -> None:
     """Raise an OrderingError unless a results file was found for this mechanism."""
     if saved.fingerprint != fingerprint:
         raise OrderingError(
@@ -148,7 +148,7 @@ def best(fingerprint: str, mechanism: str, variables: Iterable[str]) -> SavedOrd
             "ordering."
         )
     saved = read(path)
-    check_mechanism(saved, fingerprint, mechanism, path)
+    check_found_for(saved, fingerprint, mechanism, path)
     return saved
 
 

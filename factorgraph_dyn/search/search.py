@@ -162,7 +162,7 @@ class _Search:
         if path.exists() and resume:
             known = saved.read(path)
             mechanism = self.asked.mechanism
-            saved.check_mechanism(known, mechanism.fingerprint, mechanism.name, path)
+            saved.check_found_for(known, mechanism.fingerprint, mechanism.name, path)
             if (known.problem, known.objective) != (self.asked.problem, self.asked.objective):
                 raise OrderingError(
                     f"The results file {str(path)!r} is for problem {known.problem!r} and objective "

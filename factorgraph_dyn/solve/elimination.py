@@ -191,7 +191,7 @@ def check_method(method: str) -> None:
         raise OrderingError(f"There is no elimination method {method!r}. Methods: {', '.join(METHODS)}.")
 
 
-class Solved(NamedTuple):
+class SolvedGraph(NamedTuple):
     """What solving a graph gives, before anybody has checked it.
 
     Attributes:
@@ -212,7 +212,7 @@ class Solved(NamedTuple):
 
 def solve_graph(
     graph: LinearGraph, ordering: Ordering, method: str = "sequential", units: GraphUnits = NO_UNITS
-) -> Solved:
+) -> SolvedGraph:
     """The values of all variables.
 
     Args:
@@ -244,7 +244,7 @@ def solve_graph(
     if not residual <= GOOD_FIT:
         residual, worst = template.rows.backward_error(refined)
     kept = None if net is None else BayesNet(net, graph, ordering, template.units)
-    return Solved(values, residual, worst, growth if math.isfinite(growth) else np.inf, kept)
+    return SolvedGraph(values, residual, worst, growth if math.isfinite(growth) else np.inf, kept)
 
 
 def _refined(

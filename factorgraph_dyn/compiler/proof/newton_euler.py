@@ -31,7 +31,7 @@ _CLOSURE_ROUNDING = 1e-12  # of the largest terms that a joint brings into closu
 
 
 @dataclass(frozen=True, eq=False)
-class Moving:
+class JointAtStates:
     """A joint of the tree, or a loop, at many states; everything in the child's frame.
 
     Attributes:
@@ -101,7 +101,7 @@ class ManyStates:
         self.V: dict[str, Floats] = {mechanism.base: np.zeros((self.states, 6))}
         self.V_size: dict[str, Floats] = {mechanism.base: np.zeros((self.states, 2))}
         self.poses: dict[str, Floats] = {mechanism.base: np.broadcast_to(np.eye(4), (self.states, 4, 4))}
-        self.joints: dict[str, Moving] = {}
+        self.joints: dict[str, JointAtStates] = {}
         for joint in mechanism.topology.outward:
             self._add(joint)
         self.directions: dict[str, Floats] = {}
@@ -120,9 +120,9 @@ class ManyStates:
         self.V[joint.child] = V
         self.V_size[joint.child] = np.hypot(_carried(self.V_size[joint.parent], lever), _norms(u))
         bias = _brackets(V, u) + _subspace_rates(joint, S, v)
-        self.joints[joint.name] = Moving(joint.name, joint.parent, joint.child, Ad, S, bias, lever)
+        self.joints[joint.name] = JointAtStates(joint.name, joint.parent, joint.child, Ad, S, bias, lever)
 
-    def _closed(self, loop: Loop) -> Moving:
+    def _closed(self, loop: Loop) -> JointAtStates:
         """The loop joint in its successor's frame, moving as the links make it move."""
         T_child_parent = _inverse_poses(self.poses[loop.successor]) @ self.poses[loop.predecessor]
         frame = self.poses[loop.predecessor] @ loop.predecessor_placement
@@ -137,7 +137,7 @@ class ManyStates:
         lever = np.linalg.norm(T_child_parent[:, :3, 3], axis=-1)
         left, _, _ = np.linalg.svd(S / self.unit[:, None])
         self.directions[loop.name] = left[:, :, loop.nv :] / self.unit[:, None]
-        return Moving(loop.name, loop.predecessor, loop.successor, Ad, S, bias, lever)
+        return JointAtStates(loop.name, loop.predecessor, loop.successor, Ad, S, bias, lever)
 
     def _losses(self) -> Floats:
         mechanism = self.mechanism

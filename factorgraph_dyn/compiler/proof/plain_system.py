@@ -34,7 +34,7 @@ _REPEATED = 1e-8  # of the largest singular value of closure, below which a row 
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class PlainAnswer:
     """What a and tau are, arrays of shape (states, columns, nv).
 
     Attributes:
@@ -97,7 +97,7 @@ class System:
         """The least change of accelerations that makes closure miss by so much, shape (states, columns, nv)."""
         return _times(self.read, missed) @ self.rows * self.D[:, None]
 
-    def refined(self, a: Floats, tau: Floats, response: Callable[[Floats], Response], times: int) -> Found:
+    def refined(self, a: Floats, tau: Floats, response: Callable[[Floats], Response], times: int) -> PlainAnswer:
         """What a and tau are: an answer, corrected by what its residual stands for.
 
         Args:
@@ -120,7 +120,7 @@ class System:
         blur = np.maximum(blur, self._held(asked, tau) / CANCELLED)
         scale = np.maximum(np.abs(x), CANCELLED * blur)
         scales = self._unpacked(scale, *(np.maximum(np.abs(given), TINY) for given in (a, tau)))
-        return Found(a, tau, *scales, self._unpacked(blur, np.zeros(a.shape), np.zeros(a.shape))[0])
+        return PlainAnswer(a, tau, *scales, self._unpacked(blur, np.zeros(a.shape), np.zeros(a.shape))[0])
 
     def _held(self, asked: Response, tau: Floats) -> Floats:
         """What accelerations of joints that closure keeps from moving are measured by, shape (states, columns, 1).

@@ -21,7 +21,7 @@ import numpy as np
 
 from factorgraph_dyn.compiler.outputs import TRUE_VALUES, Plain
 from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates, Response
-from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TINY, Found, System
+from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TINY, PlainAnswer, System
 from factorgraph_dyn.compiler.proof.trials import SEED, make_trials
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.problem import Problem
@@ -198,7 +198,7 @@ class Trial:
         others = {name: answer for name, answer in answers.items() if name not in true}
         return errors | self._link_errors(others, found) if others else errors
 
-    def _link_errors(self, answers: dict[str, Floats], found: Found) -> dict[str, Floats]:
+    def _link_errors(self, answers: dict[str, Floats], found: PlainAnswer) -> dict[str, Floats]:
         """Errors of what is neither a nor tau, its parts by their own sizes: moments and forces, turns and shifts."""
         tree = self.response(found.a)
         forces = self.system.constraint_forces(tree.tau - found.tau, tree.tau_size)

@@ -21,7 +21,7 @@ from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.files.limits import joint_limits
 from factorgraph_dyn.model.files.mjcf_constraints import (
-    Constraints,
+    MjcfConstraints,
     add_actuator_effects,
     read_actuators,
     read_constraints,
@@ -343,7 +343,7 @@ def _limits(element: Element, kind: str, scene: Scene) -> tuple[float, float] | 
     return joint_limits(element, float(lower), float(upper), scene.notes)
 
 
-def _effects_added(connection: Connection, constraints: Constraints) -> Connection:
+def _effects_added(connection: Connection, constraints: MjcfConstraints) -> Connection:
     """The connection with what tendons and actuators add, and locked where an equality says so."""
     joint = connection.joint
     extra = constraints.joint_effects.get(joint.name)

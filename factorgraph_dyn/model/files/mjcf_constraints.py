@@ -26,7 +26,7 @@ Tendon = dict[str, float]  # the coefficient of each joint
 
 
 @dataclass
-class Constraints:
+class MjcfConstraints:
     """Loops and couplings, joints locked at a place, and what tendons and actuators add to single joints."""
 
     loops: list[Connection] = field(default_factory=list)
@@ -45,7 +45,7 @@ class _Context:
     mocap: set[str]
     names: set[str]
     tendons: dict[str, Tendon]
-    made: Constraints
+    made: MjcfConstraints
 
     def name(self, element: Element, wanted: str) -> str:
         name, index = element.get("name") or wanted, 2
@@ -63,7 +63,7 @@ def read_constraints(
     sites: dict[str, tuple[str, Floats]],
     mocap: set[str],
     names: set[str],
-) -> Constraints:
+) -> MjcfConstraints:
     """The constraints of the file's equality and tendon sections.
 
     Args:
@@ -75,7 +75,7 @@ def read_constraints(
         mocap: Names of the bodies that are moved from outside.
         names: Names that are taken; those given here are added.
     """
-    made = Constraints()
+    made = MjcfConstraints()
     context = _Context(scene, joints, references, T_world_body, sites, mocap, names, {}, made)
     for element in scene.sections("tendon"):
         _read_tendon(scene.resolve(element, MAIN, "tendon"), context)
@@ -130,7 +130,7 @@ def read_actuators(scene: Scene) -> list[Actuator]:
 
 
 def add_actuator_effects(
-    actuators: list[Actuator], constraints: Constraints, joints: dict[str, Joint], notes: list[str]
+    actuators: list[Actuator], constraints: MjcfConstraints, joints: dict[str, Joint], notes: list[str]
 ) -> None:
     """Add what actuators reflect on the joints they drive: armature and damping, times the squared gear."""
     for actuator in actuators:
