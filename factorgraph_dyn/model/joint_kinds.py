@@ -39,6 +39,8 @@ class JointKind:
     nv: int
     axis_count: ClassVar[int] = 1
     """Number of axes that say how it moves."""
+    has_pitch: ClassVar[bool] = False
+    """Whether its motion depends on the pitch."""
     turned_freedoms: ClassVar[slice] = slice(None)
     """The order of the freedoms of the joint that is turned round."""
 
@@ -177,6 +179,8 @@ class Sliding(JointKind):
 
 class Helical(JointKind):
     """A screw: ``pitch`` metres along the axis for every radian about it."""
+
+    has_pitch = True
 
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """A rotation about and a translation along the axis."""

@@ -70,7 +70,8 @@ def compile(
             for each, [moment; force] in the link's frame.
         guards: Whether it answers nan at states it cannot answer: far from closing loops, accelerations that
             contradict them, pivots that vanish. Without, such states get numbers that mean nothing, and kernels of
-            loops cost a sixth to a half less; for those who make sure of their states themselves.
+            loops cost less: forward dynamics 4 to 18 %, inverse 26 to 52 % (see ``compiler/guards.py``). For those who
+            make sure of their states themselves.
 
     Raises:
         InputError: A problem, joint or output that there is not.

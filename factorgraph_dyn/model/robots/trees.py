@@ -57,6 +57,6 @@ def _random_body(name: str, rng: np.random.Generator) -> Link:
 
 def _random_joint(name: str, kind: str, parent: str, child: str, rng: np.random.Generator) -> Joint:
     placement = spatial.pose(spatial.rotation_of_quaternion(rng.normal(size=4)), rng.uniform(-0.5, 0.5, 3))
-    pitch = rng.uniform(-0.5, 0.5) if kind == "helical" else 0.0
+    pitch = rng.uniform(-0.5, 0.5) if KINDS[kind].has_pitch else 0.0
     axis = rng.normal(size=3)
     return Joint(name, kind, parent, child, placement, axis / np.linalg.norm(axis), pitch)
