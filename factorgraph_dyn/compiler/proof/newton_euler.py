@@ -23,6 +23,20 @@ from typing import Any
 
 import numpy as np
 
+from factorgraph_dyn.compiler.proof.batch_algebra import (
+    adjoints,
+    block_norms,
+    brackets,
+    column_norms,
+    dual_brackets,
+    dual_sizes,
+    inverse_adjoints,
+    inverse_poses,
+    norms,
+    shifted_sizes,
+    skews,
+    transposed,
+)
 from factorgraph_dyn.model import Joint, Loop, Mechanism
 from factorgraph_dyn.motion.kinematics import joint_motion
 from factorgraph_dyn.spatial import Floats, stacked
@@ -81,7 +95,7 @@ class Loads:
     def add(self, link: str, wrench: Floats, size: Floats | None = None) -> None:
         """Put one more wrench on a link; its size is its own unless it is said."""
         self.wrench[link] = self.wrench.get(link, 0.0) + wrench
-        self.size[link] = np.hypot(self.size.get(link, 0.0), _norms(wrench) if size is None else size)
+        self.size[link] = np.hypot(self.size.get(link, 0.0), norms(wrench) if size is None else size)
 
 
 class ManyStates:
@@ -112,28 +126,28 @@ class ManyStates:
         mechanism = self.mechanism
         v = self.v[:, mechanism.v_slices[joint.name]]
         T, S = _motions(joint, self.q[:, mechanism.q_slices[joint.name]])
-        Ad = _inverse_adjoints(T)
+        Ad = inverse_adjoints(T)
         u = (S @ v[..., None])[..., 0]
         self.poses[joint.child] = self.poses[joint.parent] @ T
         V = (Ad @ self.V[joint.parent][..., None])[..., 0] + u
         lever = np.linalg.norm(T[:, :3, 3], axis=-1)
         self.V[joint.child] = V
-        self.V_size[joint.child] = np.hypot(_carried(self.V_size[joint.parent], lever), _norms(u))
-        bias = _brackets(V, u) + _subspace_rates(joint, S, v)
+        self.V_size[joint.child] = np.hypot(shifted_sizes(self.V_size[joint.parent], lever), norms(u))
+        bias = brackets(V, u) + _subspace_rates(joint, S, v)
         self.joints[joint.name] = JointAtStates(joint.name, joint.parent, joint.child, Ad, S, bias, lever)
 
     def _closed(self, loop: Loop) -> JointAtStates:
         """The loop joint in its successor's frame, moving as the links make it move."""
-        T_child_parent = _inverse_poses(self.poses[loop.successor]) @ self.poses[loop.predecessor]
+        T_child_parent = inverse_poses(self.poses[loop.successor]) @ self.poses[loop.predecessor]
         frame = self.poses[loop.predecessor] @ loop.predecessor_placement
-        T_frame_child = _inverse_poses(frame) @ self.poses[loop.successor] @ loop.successor_placement
+        T_frame_child = inverse_poses(frame) @ self.poses[loop.successor] @ loop.successor_placement
         S_child = np.array([loop.type.subspace(loop.axes, loop.pitch, T) for T in T_frame_child])
-        Ad_link_child = _adjoints(np.asarray(loop.successor_placement)[None])[0]
-        S, Ad = Ad_link_child @ S_child, _adjoints(T_child_parent)
+        Ad_link_child = adjoints(np.asarray(loop.successor_placement)[None])[0]
+        S, Ad = Ad_link_child @ S_child, adjoints(T_child_parent)
         slip = self.V[loop.successor] - (Ad @ self.V[loop.predecessor][..., None])[..., 0]
         v = (np.linalg.pinv(S / self.unit[:, None]) @ (slip / self.unit)[..., None])[..., 0]
         u = (S @ v[..., None])[..., 0]
-        bias = _brackets(self.V[loop.successor], u) + _subspace_rates(loop, S_child, v) @ Ad_link_child.T
+        bias = brackets(self.V[loop.successor], u) + _subspace_rates(loop, S_child, v) @ Ad_link_child.T
         lever = np.linalg.norm(T_child_parent[:, :3, 3], axis=-1)
         left, _, _ = np.linalg.svd(S / self.unit[:, None])
         self.directions[loop.name] = left[:, :, loop.nv :] / self.unit[:, None]
@@ -167,7 +181,7 @@ class ManyStates:
             here, part = self.joints[joint.name], mechanism.v_slices[joint.name]
             own = joint.armature * a[..., part]
             tau[..., part] = F[joint.name] @ here.S + own
-            tau_size[..., part] = F_size[joint.name] @ _column_norms(here.S) + np.abs(own)
+            tau_size[..., part] = F_size[joint.name] @ column_norms(here.S) + np.abs(own)
         if not still:
             tau += self.losses[:, None]
             tau_size = np.hypot(tau_size, self.losses[:, None])
@@ -214,14 +228,14 @@ class ManyStates:
         start = np.zeros((*a.shape[:2], 6))
         if not still:
             start[..., 3:] = -np.asarray(mechanism.gravity)
-        A, A_size = {mechanism.base: start}, {mechanism.base: _norms(start)}
+        A, A_size = {mechanism.base: start}, {mechanism.base: norms(start)}
         for joint in self.joints.values():
             own = a[..., mechanism.v_slices[joint.name]] @ transposed(joint.S)
             A[joint.child] = A[joint.parent] @ transposed(joint.Ad) + own
-            A_size[joint.child] = np.hypot(_carried(A_size[joint.parent], joint.lever[:, None]), _norms(own))
+            A_size[joint.child] = np.hypot(shifted_sizes(A_size[joint.parent], joint.lever[:, None]), norms(own))
             if not still:
                 A[joint.child] += joint.bias[:, None]
-                A_size[joint.child] = np.hypot(A_size[joint.child], _norms(joint.bias)[:, None])
+                A_size[joint.child] = np.hypot(A_size[joint.child], norms(joint.bias)[:, None])
         return A, A_size
 
     def _inward(
@@ -233,16 +247,16 @@ class ManyStates:
         F_size: dict[str, Floats] = {}
         for joint in reversed(self.joints.values()):
             G = self.mechanism.link_by_name[joint.child].spatial_inertia
-            g = _block_norms(G)
+            g = block_norms(G)
             own, own_size = A[joint.child] @ G, A_size[joint.child] @ g
             if not still:
                 V, V_size = self.V[joint.child], self.V_size[joint.child]
-                own -= _dual_brackets(V, V @ G)[:, None]
-                own_size = np.hypot(own_size, _dual_sizes(V_size, V_size @ g)[:, None])
+                own -= dual_brackets(V, V @ G)[:, None]
+                own_size = np.hypot(own_size, dual_sizes(V_size, V_size @ g)[:, None])
             F[joint.name] = own + balance.get(joint.child, 0.0)
             F_size[joint.name] = np.hypot(own_size, balance_size.get(joint.child, 0.0))
             balance[joint.parent] = balance.get(joint.parent, 0.0) + F[joint.name] @ joint.Ad
-            carried = _carried(F_size[joint.name][..., ::-1], joint.lever[:, None])[..., ::-1]
+            carried = shifted_sizes(F_size[joint.name][..., ::-1], joint.lever[:, None])[..., ::-1]
             balance_size[joint.parent] = np.hypot(balance_size.get(joint.parent, 0.0), carried)
         return F, F_size
 
@@ -260,9 +274,9 @@ class ManyStates:
         """The sizes of the terms of `_missed`."""
         sizes = [np.zeros((*a.shape[:2], 0))]
         for loop in self.loops.values():
-            size = np.hypot(A_size[loop.child], _carried(A_size[loop.parent], loop.lever[:, None]))
-            size = size if still else np.hypot(size, _norms(loop.bias)[:, None])
-            sizes.append(size @ _column_norms(self.directions[loop.name]))
+            size = np.hypot(A_size[loop.child], shifted_sizes(A_size[loop.parent], loop.lever[:, None]))
+            size = size if still else np.hypot(size, norms(loop.bias)[:, None])
+            sizes.append(size @ column_norms(self.directions[loop.name]))
         sizes += [np.abs(here) + np.abs(source) for here, source in self._coupled(a)]
         return np.concatenate(sizes, axis=-1)
 
@@ -279,10 +293,10 @@ class ManyStates:
             part = slice(first, first + C.shape[-1])
             first = part.stop
             F = forces[..., part] @ transposed(C)
-            F_size = sizes[..., part] @ transposed(_column_norms(C))
+            F_size = sizes[..., part] @ transposed(column_norms(C))
             wrenches[loop.name] = F, F_size
             loads.add(loop.child, F, F_size)
-            loads.add(loop.parent, -F @ loop.Ad, _carried(F_size[..., ::-1], loop.lever[:, None])[..., ::-1])
+            loads.add(loop.parent, -F @ loop.Ad, shifted_sizes(F_size[..., ::-1], loop.lever[:, None])[..., ::-1])
         return loads, wrenches
 
 
@@ -300,7 +314,7 @@ def _motions(joint: Joint, q: Floats) -> tuple[Floats, Floats]:
 def _screw_motions(screw: Floats, q: Floats) -> Floats:
     """The exponentials of a screw with a unit or no turn, shape (states, 4, 4)."""
     w, v = screw[:3], screw[3:]
-    W = _skews(w)
+    W = skews(w)
     c, s = 1.0 - np.cos(q)[:, None, None], np.sin(q)[:, None, None]
     T = np.zeros((len(q), 4, 4))
     T[:, :3, :3] = np.eye(3) + s * W + c * (W @ W)
@@ -315,91 +329,3 @@ def _subspace_rates(part: Joint | Loop, S: Floats, v: Floats) -> Floats:
     if part.type.subspace_rate(S[0], v[0]) is None:
         return np.zeros((len(S), 6))
     return np.array([part.type.subspace_rate(*here) for here in zip(S, v, strict=True)])
-
-
-def transposed(matrices: Floats) -> Floats:
-    """Each of the matrices transposed."""
-    return np.swapaxes(matrices, -1, -2)
-
-
-def _skews(w: Floats) -> Floats:
-    """The matrices [w], shape (..., 3, 3)."""
-    matrix = np.zeros((*w.shape, 3))
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        matrix[..., i, j], matrix[..., j, i] = -w[..., k], w[..., k]
-    return matrix
-
-
-def _inverse_poses(T: Floats) -> Floats:
-    inverse = np.zeros(T.shape)
-    inverse[..., :3, :3] = transposed(T[..., :3, :3])
-    inverse[..., :3, 3] = -(inverse[..., :3, :3] @ T[..., :3, 3:])[..., 0]
-    inverse[..., 3, 3] = 1.0
-    return inverse
-
-
-def _adjoints(T: Floats) -> Floats:
-    """Ad = [[R, 0], [[p] R, R]], shape (..., 6, 6)."""
-    R = T[..., :3, :3]
-    Ad = np.zeros((*T.shape[:-2], 6, 6))
-    Ad[..., :3, :3] = Ad[..., 3:, 3:] = R
-    Ad[..., 3:, :3] = _skews(T[..., :3, 3]) @ R
-    return Ad
-
-
-def _inverse_adjoints(T: Floats) -> Floats:
-    """The adjoints of the inverse poses, [[R^T, 0], [-R^T [p], R^T]]."""
-    R_inverse = transposed(T[..., :3, :3])
-    Ad = np.zeros((*T.shape[:-2], 6, 6))
-    Ad[..., :3, :3] = Ad[..., 3:, 3:] = R_inverse
-    Ad[..., 3:, :3] = -R_inverse @ _skews(T[..., :3, 3])
-    return Ad
-
-
-def _brackets(V: Floats, W: Floats) -> Floats:
-    """ad_V W of twists."""
-    w, v, turn, slide = V[..., :3], V[..., 3:], W[..., :3], W[..., 3:]
-    return np.concatenate([_cross(w, turn), _cross(v, turn) + _cross(w, slide)], axis=-1)
-
-
-def _dual_brackets(V: Floats, F: Floats) -> Floats:
-    """ad_V^T F of twists and wrenches."""
-    w, v, moment, force = V[..., :3], V[..., 3:], F[..., :3], F[..., 3:]
-    return np.concatenate([_cross(moment, w) + _cross(force, v), _cross(force, w)], axis=-1)
-
-
-def _dual_sizes(V: Floats, F: Floats) -> Floats:
-    w, v, moment, force = V[..., 0], V[..., 1], F[..., 0], F[..., 1]
-    return np.stack([moment * w + force * v, force * w], axis=-1)
-
-
-def _cross(a: Floats, b: Floats) -> Floats:
-    product = np.empty(np.broadcast_shapes(a.shape, b.shape))
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        product[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
-    return product
-
-
-def _norms(vectors: Floats) -> Floats:
-    """Norms of the angular and the linear part, shape (..., 2)."""
-    parts = vectors.reshape(*vectors.shape[:-1], 2, 3)
-    norms: Floats = np.sqrt(np.einsum("...i,...i->...", parts, parts))
-    return norms
-
-
-def _column_norms(S: Floats) -> Floats:
-    """Norms of the angular and the linear part of every column, shape (..., 2, columns)."""
-    return transposed(_norms(transposed(S)))
-
-
-def _block_norms(G: Floats) -> Floats:
-    """The largest that each 3 x 3 block of a spatial inertia can do, shape (2, 2)."""
-    norms: Floats = np.sqrt(np.square(G).reshape(2, 3, 2, 3).sum(axis=(1, 3)))
-    return norms
-
-
-def _carried(size: Floats, lever: Floats) -> Floats:
-    """Sizes of a twist's parts after a shift: turning shifts what lies off the axis."""
-    carried = np.array(size)
-    carried[..., 1] = np.hypot(size[..., 1], lever * size[..., 0])
-    return carried

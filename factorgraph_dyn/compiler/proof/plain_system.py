@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from factorgraph_dyn.compiler.proof.newton_euler import ManyStates, Response, transposed
+from factorgraph_dyn.compiler.proof.batch_algebra import transposed
+from factorgraph_dyn.compiler.proof.newton_euler import ManyStates, Response
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural

@@ -26,7 +26,8 @@ from factorgraph_dyn.spatial import Floats
 SPECIAL = 8
 ORDINARY = 24
 _LEAST_OPENING = 1e-15  # rad, and parts of the mechanism's length
-WIDE = 1.5  # rad or m that samples of loops go, farther than random states do, so that kernels have a margin
+# Samples of loops go farther than random states do, so that kernels have a margin.
+WIDE = 1.5  # rad, or parts of the mechanism's size
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,101 @@
+"""Screw algebra at many states at once, and the sizes of its terms; arrays have any leading axes.
+
+``spatial`` has the same for one state, of any scalar type: the compiler traces it, so proofs have their own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from factorgraph_dyn.spatial import Floats
+
+
+def transposed(matrices: Floats) -> Floats:
+    """Each of the matrices transposed."""
+    return np.swapaxes(matrices, -1, -2)
+
+
+def skews(w: Floats) -> Floats:
+    """The matrices [w], shape (..., 3, 3)."""
+    matrix = np.zeros((*w.shape, 3))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        matrix[..., i, j], matrix[..., j, i] = -w[..., k], w[..., k]
+    return matrix
+
+
+def inverse_poses(T: Floats) -> Floats:
+    """The poses T_b_a of T_a_b, shape (..., 4, 4)."""
+    inverse = np.zeros(T.shape)
+    inverse[..., :3, :3] = transposed(T[..., :3, :3])
+    inverse[..., :3, 3] = -(inverse[..., :3, :3] @ T[..., :3, 3:])[..., 0]
+    inverse[..., 3, 3] = 1.0
+    return inverse
+
+
+def adjoints(T: Floats) -> Floats:
+    """Ad = [[R, 0], [[p] R, R]], shape (..., 6, 6)."""
+    R = T[..., :3, :3]
+    Ad = np.zeros((*T.shape[:-2], 6, 6))
+    Ad[..., :3, :3] = Ad[..., 3:, 3:] = R
+    Ad[..., 3:, :3] = skews(T[..., :3, 3]) @ R
+    return Ad
+
+
+def inverse_adjoints(T: Floats) -> Floats:
+    """The adjoints of the inverse poses, [[R^T, 0], [-R^T [p], R^T]]."""
+    R_inverse = transposed(T[..., :3, :3])
+    Ad = np.zeros((*T.shape[:-2], 6, 6))
+    Ad[..., :3, :3] = Ad[..., 3:, 3:] = R_inverse
+    Ad[..., 3:, :3] = -R_inverse @ skews(T[..., :3, 3])
+    return Ad
+
+
+def brackets(V: Floats, W: Floats) -> Floats:
+    """ad_V W of twists."""
+    w, v, turn, slide = V[..., :3], V[..., 3:], W[..., :3], W[..., 3:]
+    return np.concatenate([cross(w, turn), cross(v, turn) + cross(w, slide)], axis=-1)
+
+
+def dual_brackets(V: Floats, F: Floats) -> Floats:
+    """ad_V^T F of twists and wrenches."""
+    w, v, moment, force = V[..., :3], V[..., 3:], F[..., :3], F[..., 3:]
+    return np.concatenate([cross(moment, w) + cross(force, v), cross(force, w)], axis=-1)
+
+
+def dual_sizes(V: Floats, F: Floats) -> Floats:
+    """Sizes of ad_V^T F, from those of the parts of V and F, shape (..., 2)."""
+    w, v, moment, force = V[..., 0], V[..., 1], F[..., 0], F[..., 1]
+    return np.stack([moment * w + force * v, force * w], axis=-1)
+
+
+def cross(a: Floats, b: Floats) -> Floats:
+    """The products a x b, shape (..., 3)."""
+    product = np.empty(np.broadcast_shapes(a.shape, b.shape))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        product[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
+    return product
+
+
+def norms(vectors: Floats) -> Floats:
+    """Norms of the angular and the linear part, shape (..., 2)."""
+    parts = vectors.reshape(*vectors.shape[:-1], 2, 3)
+    norms: Floats = np.sqrt(np.einsum("...i,...i->...", parts, parts))
+    return norms
+
+
+def column_norms(S: Floats) -> Floats:
+    """Norms of the angular and the linear part of every column, shape (..., 2, columns)."""
+    return transposed(norms(transposed(S)))
+
+
+def block_norms(G: Floats) -> Floats:
+    """The largest that each 3 x 3 block of a spatial inertia can do, shape (2, 2)."""
+    norms: Floats = np.sqrt(np.square(G).reshape(2, 3, 2, 3).sum(axis=(1, 3)))
+    return norms
+
+
+def shifted_sizes(size: Floats, lever: Floats) -> Floats:
+    """Sizes of a twist's parts after a shift: turning shifts what lies off the axis."""
+    carried = np.array(size)
+    carried[..., 1] = np.hypot(size[..., 1], lever * size[..., 0])
+    return carried
