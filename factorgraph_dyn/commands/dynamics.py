@@ -19,7 +19,7 @@ from factorgraph_dyn.commands.common import (
     split_names,
 )
 from factorgraph_dyn.compare.orderings import compare_orderings
-from factorgraph_dyn.equations.problem import PROBLEMS
+from factorgraph_dyn.equations.problem import PROBLEMS, SOLVED_NAMES
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import robots
 from factorgraph_dyn.ordering import ORDERING_NAMES
@@ -91,7 +91,10 @@ def solve(
     state: Annotated[Path, typer.Option("--state", help="JSON file with q, v and what is given.")],
     problem: ProblemOption = "forward",
     ordering: Annotated[
-        str | None, typer.Option(help="Name of an ordering; by default aba, rnea (inverse) or colamd (hybrid).")
+        str | None,
+        typer.Option(
+            help=f"Name of an ordering; by default {', '.join(f'{PROBLEMS[name].solved_in} ({name})' for name in SOLVED_NAMES)}."
+        ),
     ] = None,
     format: FormatOption = "table",
 ) -> None:

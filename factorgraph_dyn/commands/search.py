@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,8 @@ from factorgraph_dyn.commands.common import (
     split_names,
 )
 from factorgraph_dyn.search import SearchResult, search_orderings
+from factorgraph_dyn.search.scores import Objective
 from factorgraph_dyn.show.tables import print_rows
-
-Objective = Literal["operations", "time", "depth", "blocks"]
 
 
 def register(app: typer.Typer) -> None:

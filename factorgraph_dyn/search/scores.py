@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 from factorgraph_dyn.compiler.eliminate import GOOD_QUALITY
 from factorgraph_dyn.compiler.trace import trace
@@ -29,8 +30,8 @@ from factorgraph_dyn.search.exact import BlockModel
 from factorgraph_dyn.search.steps import Stepper
 from factorgraph_dyn.search.tape_cost import TapeCost, TapeScorer
 
-KERNEL_OBJECTIVES = ("operations", "time")
-OBJECTIVES = (*KERNEL_OBJECTIVES, "depth", "blocks")
+Objective = Literal["operations", "time", "depth", "blocks"]
+OBJECTIVES: tuple[str, ...] = get_args(Objective)
 STEADY = 0.02  # of its usual size, the smallest that a pivot may become in the sampled states
 SLACK = 1.15  # how far the values made may run ahead of the threshold before a score gives up
 PER_LEVEL = 1e12  # a level outweighs any number of operations
