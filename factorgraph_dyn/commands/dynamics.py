@@ -27,6 +27,7 @@ from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.solve.dynamics import forward_dynamics, hybrid_dynamics, inverse_dynamics
 from factorgraph_dyn.solve.solution import Solution
 
+DEFAULT_ORDERINGS = ", ".join(f"{PROBLEMS[name].solved_in} ({name})" for name in SOLVED_NAMES)
 SOLVERS: dict[str, Callable[..., Solution]] = {
     "forward": forward_dynamics,
     "inverse": inverse_dynamics,
@@ -90,12 +91,7 @@ def solve(
     robot: RobotArgument,
     state: Annotated[Path, typer.Option("--state", help="JSON file with q, v and what is given.")],
     problem: ProblemOption = "forward",
-    ordering: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Name of an ordering; by default {', '.join(f'{PROBLEMS[name].solved_in} ({name})' for name in SOLVED_NAMES)}."
-        ),
-    ] = None,
+    ordering: Annotated[str | None, typer.Option(help=f"Name of an ordering; by default {DEFAULT_ORDERINGS}.")] = None,
     format: FormatOption = "table",
 ) -> None:
     """Solve a dynamics problem for a state read from a JSON file.
