@@ -12,6 +12,7 @@ once a mechanism; the rest runs once a state: some milliseconds.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from factorgraph_dyn.model.units import measured
 from factorgraph_dyn.motion.closing import Place, cannot_close, close, descend, starts_for
 from factorgraph_dyn.motion.closure import nearest_velocity, openness, rank_tolerance
 from factorgraph_dyn.motion.joint_limits import Limits, limited, limits_of, reflected
-from factorgraph_dyn.motion.kinematics import link_poses
+from factorgraph_dyn.motion.kinematics import joint_motion
 from factorgraph_dyn.spatial import Floats, stacked
 
 HOME_TRIES = 40  # starts from which a home is sought where the neutral configuration leads to none
@@ -89,15 +90,18 @@ def random_closed_state(
         mechanism: The mechanism.
         rng: Source of chance.
         farthest: How far loops go from home, rad a joint or the mechanism's size.
-        any_mode: Take groups that are locked in any of their assembly modes, whatever the limits.
+        any_mode: Take groups with locked joints in any of their assembly modes, whatever the limits.
     """
     own, home = measured(mechanism), _home(mechanism)
     anywhere = random_configuration(own.mechanism, rng)
     q = _with_loose(own.mechanism, home.q, anywhere)
     for k, (group, limits) in enumerate(zip(loop_groups(own.mechanism), home.limits, strict=True)):
         place = Place(own.mechanism, q, group)
-        locked = _in_some_mode(mechanism, k, place, rng) if any_mode else None
-        q = (locked or _coupled(place, limits, anywhere) or _along_freedoms(place, limits, rng, farthest)).q
+        mode = _in_some_mode(mechanism, k, place, rng) if any_mode else None
+        if mode is not None:
+            q = _along_freedoms(mode, None, rng, farthest).q
+        else:
+            q = (_coupled(place, limits, anywhere) or _along_freedoms(place, limits, rng, farthest)).q
     return _state(mechanism, q, rng)
 
 
@@ -112,8 +116,8 @@ def far_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Fl
     q = _with_loose(own.mechanism, home.q, random_configuration(own.mechanism, rng))
     for k, group in enumerate(loop_groups(own.mechanism)):
         place = Place(own.mechanism, q, group)
-        locked = _in_some_mode(mechanism, k, place, rng)
-        q = (locked or _far(place, rng) or _along_freedoms(place, None, rng, RANDOM_REACH)).q
+        mode = _in_some_mode(mechanism, k, place, rng)
+        q = (_far(mode or place, rng) or _along_freedoms(mode or place, None, rng, RANDOM_REACH)).q
     return _state(mechanism, q, rng)
 
 
@@ -203,7 +207,7 @@ def _with_loose(mechanism: Mechanism, q: Floats, anywhere: Floats) -> Floats:
 
 @lru_cache(maxsize=256)
 def assembly_modes(mechanism: Mechanism) -> tuple[tuple[Floats, ...], ...]:
-    """Configurations in own units in which each group is locked and closed, home first; one alone for those that move.
+    """Configurations in own units in which each group's locked joints lie elsewhere, home first; one where all move.
 
     No motion leads from one to the other, so that they are sought from anywhere.
     """
@@ -212,15 +216,16 @@ def assembly_modes(mechanism: Mechanism) -> tuple[tuple[Floats, ...], ...]:
 
 
 def _modes(home: Place) -> tuple[Floats, ...]:
-    if not _is_locked(home):
+    locked = _locked_joints(home)
+    if not locked:
         return (home.q,)
     rng = np.random.default_rng(0)
     found = [home.q]
     for _ in range(min(MODE_TRIES, starts_for(home.group))):
         start = _with_coordinates(home, random_configuration(home.mechanism, rng))
         there = descend(start, iterations=FAR_ITERATIONS)
-        is_new = all(_are_apart(home.mechanism, there.q, q) for q in found)
-        if is_new and is_closed(there) and _is_locked(there):
+        is_new = all(_are_apart(locked, home.mechanism, there.q, q) for q in found)
+        if is_new and is_closed(there) and set(locked) <= set(_locked_joints(there)):
             found.append(there.q)
     return tuple(found[:MOST_MODES])
 
@@ -231,16 +236,21 @@ def _in_some_mode(mechanism: Mechanism, group: int, place: Place, rng: np.random
     return _with_coordinates(place, modes[rng.integers(len(modes))]) if len(modes) > 1 else None
 
 
-def _is_locked(place: Place) -> bool:
-    """Whether closure leaves a group no freedom."""
-    values = np.linalg.svd(place.J, compute_uv=False)
-    return int((values > rank_tolerance(place.mechanism) * values.max(initial=0.0)).sum()) == len(place.group.entries)
+def _locked_joints(place: Place) -> list[Joint]:
+    """Joints that closure leaves no freedom."""
+    _, values, rows = np.linalg.svd(place.J)
+    tolerance = rank_tolerance(place.mechanism)
+    freedoms = rows[int((values > tolerance * values.max(initial=0.0)).sum()) :]
+    moves = np.zeros(place.mechanism.nv)
+    moves[place.group.entries] = np.abs(freedoms).max(axis=0, initial=0.0)
+    return [joint for joint in place.group.joints if moves[place.mechanism.v_slices[joint.name]].max() <= tolerance]
 
 
-def _are_apart(mechanism: Mechanism, q: Floats, other: Floats) -> bool:
-    """Whether some link lies elsewhere; whole turns are the same."""
-    poses, others = link_poses(mechanism, q), link_poses(mechanism, other)
-    return any(np.abs(poses[link] - others[link]).max() > APART for link in poses)
+def _are_apart(joints: Iterable[Joint], mechanism: Mechanism, q: Floats, other: Floats) -> bool:
+    """Whether some of the joints hold their links elsewhere; whole turns are the same."""
+    slices = mechanism.q_slices
+    poses = [[joint_motion(joint, x[slices[joint.name]])[0] for x in (q, other)] for joint in joints]
+    return any(np.abs(here - there).max() > APART for here, there in poses)
 
 
 # ---- home
