@@ -38,8 +38,8 @@ from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Ro
 from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, is_ball, mode_guards
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
 from factorgraph_dyn.compiler.outputs import References, Solved, read_output
-from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.route import CHEAP, Route
+from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.tape.field import constant_circle_point
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references, symbols

@@ -5,7 +5,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler.guards import mode_guards
-from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import symbols
 from factorgraph_dyn.compiler.tape.tape import Tape

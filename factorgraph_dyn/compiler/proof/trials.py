@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from factorgraph_dyn.compiler.proof.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism

@@ -65,9 +65,9 @@ class Source:
         root = self.document.root
         if root.tag == "mujocoinclude":
             root.fail("this file is a part that other MJCF files include; load the file that includes it.")
+        known = [f"<{tag}> ({format.name})" for format in FORMATS for tag in format.roots if format not in NOT_XML]
         return root.fail(
-            "the root element is none that is known. Roots: <robot> (URDF), <mujoco> (MJCF), <sdf> (SDF); the "
-            "package's own files are JSON."
+            f"the root element is none that is known. Roots: {', '.join(known)}; the package's own files are JSON."
         )
 
 
@@ -111,9 +111,9 @@ def _xml(reader: Callable[[Source], Mechanism]) -> Callable[[Source], Mechanism]
     return read
 
 
+NOT_XML = (Format("own", ("{",), _read_own), Format("closures", ("closed_loop",), _read_closures))
 FORMATS = (
-    Format("own", ("{",), _read_own),
-    Format("closures", ("closed_loop",), _read_closures),
+    *NOT_XML,
     Format("URDF", ("robot",), _xml(lambda source: read_urdf(source.document))),
     Format("MJCF", ("mujoco",), _xml(lambda source: read_mjcf(source.document, source.folder))),
     Format(
