@@ -36,7 +36,7 @@ REGULAR_ENOUGH = 1e-2  # least singular value over the largest of a state that n
 REGULAR_TRIES = 3
 FAR_TRIES = 10
 FAR_ITERATIONS = 40  # those that take longer end where loops are singular
-MODE_TRIES = 24  # starts from which other assembly modes of a locked group are sought
+MODE_TRIES = 40  # starts that lead to no other assembly mode of locked joints, until all count as found
 MOST_MODES = 8  # of a group that are kept
 APART = 1e-6  # rad, and parts of the mechanism's size, from which on two places are two modes
 
@@ -220,14 +220,16 @@ def _modes(home: Place) -> tuple[Floats, ...]:
     if not locked:
         return (home.q,)
     rng = np.random.default_rng(0)
-    found = [home.q]
-    for _ in range(min(MODE_TRIES, starts_for(home.group))):
+    found, missed = [home.q], 0
+    while missed < min(MODE_TRIES, starts_for(home.group)) and len(found) < MOST_MODES:
+        missed += 1
         start = _with_coordinates(home, random_configuration(home.mechanism, rng))
         there = descend(start, iterations=FAR_ITERATIONS)
         is_new = all(_are_apart(locked, home.mechanism, there.q, q) for q in found)
         if is_new and is_closed(there) and set(locked) <= set(_locked_joints(there)):
             found.append(there.q)
-    return tuple(found[:MOST_MODES])
+            missed = 0
+    return tuple(found)
 
 
 def _in_some_mode(mechanism: Mechanism, group: int, place: Place, rng: np.random.Generator) -> Place | None:
