@@ -32,7 +32,7 @@ from factorgraph_dyn.model import Loop, Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.units import Natural
 from factorgraph_dyn.motion.closure import constant_directions, coupling_error
-from factorgraph_dyn.motion.kinematics import link_poses
+from factorgraph_dyn.motion.kinematics import link_poses, loop_pose
 from factorgraph_dyn.motion.random_states import APART, MOST_MODES
 from factorgraph_dyn.spatial import Array, Floats, cross
 
@@ -78,17 +78,18 @@ class _Meeting:
 
     def __init__(self, state: State, loop: Loop, poses: Mapping[str, Array], own: Natural) -> None:
         self.state, self.loop, self.own = state, loop, own
-        T_world_frame = poses[loop.predecessor] @ loop.predecessor_placement
-        T_world_child = poses[loop.successor] @ loop.successor_placement
-        self._apart = T_world_child[:3, 3] - T_world_frame[:3, 3]
-        self._T = spatial.inverse_pose(T_world_frame) @ T_world_child
+        self._poses = poses
+        self._T = loop_pose(loop, poses)
         self.R = self._T[:3, :3]
 
     @property
     def misfit(self) -> Symbol:
         """Square of what q misses, lengths in parts of the mechanism's length."""
         meets = not self.loop.type.subspace(self.loop.axes, self.loop.pitch, np.eye(4))[3:].any()
-        p = self._apart if meets else self._T[:3, 3]  # how far apart two origins are is so in any axes
+        p = self._T[:3, 3]
+        if meets:  # how far apart two origins are is so in any axes, and the world's are at hand
+            ends = self._poses[self.loop.successor] @ self.loop.successor_placement[:, 3]
+            p = (ends - self._poses[self.loop.predecessor] @ self.loop.predecessor_placement[:, 3])[:3]
         return _square(self.loop.type.misfit(self.loop.axes, spatial.pose(self.R, p / self.own.length)))
 
     @property
@@ -101,8 +102,8 @@ class _Meeting:
         slip = twists[here.child] - here.Ad_child_parent @ twists[here.parent]
         if C is None:
             return _square((slip - here.S @ here.v) / self.own.motion)
-        seen = C.T @ spatial.inverse_adjoint(self.loop.successor_placement)
-        return _square(seen @ slip / (C.T @ self.own.motion))
+        seen = (C.T / self.own.motion) @ spatial.inverse_adjoint(self.loop.successor_placement)
+        return _square(seen @ slip)
 
     def breach(self, accelerations: Mapping[str, Array]) -> Array:
         """What classical accelerations of the links' origins miss of a ball."""
