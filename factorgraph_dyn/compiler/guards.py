@@ -11,8 +11,8 @@ A loop is looked at where its two sides meet, on vectors: cheaper than what elim
 Operations of kernels without and with guards:
 
                  four_bar     five_bar     stewart         delta
-    inverse      98  176      116  244     2335  3180      2519  3416
-    forward      191 232      303  357     7674  8104      11730 12204
+    inverse      98  178      116  242     2335  3180      2519  3416
+    forward      191 234      303  355     7674  8104      11730 12204
 """
 
 from __future__ import annotations

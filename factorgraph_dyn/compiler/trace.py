@@ -52,7 +52,7 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.units import measured, natural
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, adjoint
 
 _CONSTANT_ERROR = 1e-15  # of the largest of the constants that belong together
 
@@ -255,6 +255,11 @@ def _know_constants(tape: Tape, mechanism: Mechanism) -> None:
             tape.constant(float(R[2, 1]), sine)
         _know_errors(tape, R[np.round(R) != R], 1.0)
         _know_errors(tape, T[:3, 3], float(np.abs(T[:3, 3]).max()))
+    for loop in mechanism.loops:
+        if loop.constant_subspace is not None:  # seen from its link it is a product of constants, with its rounding
+            S = adjoint(loop.successor_placement) @ loop.constant_subspace
+            for block in (S[:3], S[3:]):
+                _know_errors(tape, block.ravel(), float(np.abs(block).max(initial=0.0)))
     for link in mechanism.links:
         G = link.spatial_inertia
         for block in (G[:3, :3], G[:3, 3:]):

@@ -8,6 +8,8 @@ All functions take arrays of any scalar type. Work is done once a state.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from factorgraph_dyn import spatial
@@ -33,7 +35,7 @@ def link_poses(mechanism: Mechanism, q: Array) -> dict[str, Array]:
     return poses
 
 
-def loop_pose(loop: Loop, poses: dict[str, Array]) -> Array:
+def loop_pose(loop: Loop, poses: Mapping[str, Array]) -> Array:
     """The pose T_frame_child of the successor's side in the predecessor's side of a loop, shape (4, 4)."""
     T_world_frame = poses[loop.predecessor] @ loop.predecessor_placement
     T_world_child = poses[loop.successor] @ loop.successor_placement

@@ -13,7 +13,7 @@ from factorgraph_dyn.compiler.tape.tape import Tape
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.model.units import described_in, natural
-from factorgraph_dyn.spatial import pose, rotation_about
+from factorgraph_dyn.spatial import inverse_pose, pose, rotation_about
 
 AGREES = 1e-11
 
@@ -309,3 +309,24 @@ def test_a_locked_loop_answers_in_all_its_modes():
         np.testing.assert_allclose(kernel(q, still, tau), fgd.forward_dynamics(mechanism, q, still, tau).a, atol=1e-9)
         modes.add(round(float(q[2]), 6))
     assert len(modes) == 2
+
+
+def test_loops_about_any_axis_are_watched_alike():
+    """The directions that a loop about (1, 1, 1) holds have entries that sum to zero."""
+    plain = fgd.robots.four_bar()
+    (pin,) = plain.loops
+    turn = pose(rotation_about(np.array([1.0, 0.0, -1.0]) / np.sqrt(2), np.arccos(-1 / np.sqrt(3))), np.zeros(3))
+    back, axis = inverse_pose(turn), turn[:3, :3] @ pin.axis
+    np.testing.assert_allclose(np.abs(axis), 1 / np.sqrt(3))
+    ends = {
+        "predecessor_placement": pin.predecessor_placement @ back,
+        "successor_placement": pin.successor_placement @ back,
+    }
+    oblique = replace(plain, loops=(replace(pin, axis=axis, **ends),))
+    first, second = (fgd.compile(mechanism, "forward") for mechanism in (plain, oblique))
+    q, v = plain.random_state(0)
+    np.testing.assert_allclose(second(q, v, [1.0, 0.0, 0.0]), first(q, v, [1.0, 0.0, 0.0]), rtol=1e-10)
+    for slip in (0.01, 0.1):  # of the speed, at one joint: below and above what is allowed
+        slipping = v + slip * np.linalg.norm(v) * np.array([0.0, 0.0, 1.0])
+        refused = [bool(np.isnan(kernel(q, slipping, np.zeros(3))).any()) for kernel in (first, second)]
+        assert refused == [slip > 0.05] * 2
