@@ -57,6 +57,7 @@ from factorgraph_dyn.search import (
 )
 from factorgraph_dyn.show.draw import draw as draw
 from factorgraph_dyn.show.report import write_report as write_report
+from factorgraph_dyn.equations import sensors as sensors
 from factorgraph_dyn.equations.inputs import Contact as Contact
 from factorgraph_dyn.solve.dynamics import (
     forward_dynamics as forward_dynamics,
@@ -68,6 +69,14 @@ from factorgraph_dyn.solve.elimination import (
     to_gtsam as to_gtsam,
 )
 from factorgraph_dyn.solve.energies import energy as energy
+from factorgraph_dyn.solve.estimation.estimate import (
+    Estimate as Estimate,
+    estimate as estimate,
+)
+from factorgraph_dyn.solve.estimation.velocity import (
+    VelocityEstimate as VelocityEstimate,
+    estimate_velocity as estimate_velocity,
+)
 from factorgraph_dyn.solve.iwim import (
     InputDynamics as InputDynamics,
     input_dynamics as input_dynamics,

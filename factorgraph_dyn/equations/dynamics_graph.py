@@ -7,7 +7,7 @@ of acceleration, wrench, torque and coupling factors. Work is done once a state.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -21,11 +21,17 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.spatial import Array
 
+NOTHING_APPLIED: Mapping[str, Sequence[tuple[Variable, Array]]] = {}
 A_STATE = "a State, such as fgd.evaluate_state(mechanism, q, v)"
 
 
 def dynamics_graph(
-    state: State, known: Known, external_wrenches: Mapping[str, Array] | None = None, *, classical: bool = False
+    state: State,
+    known: Known,
+    external_wrenches: Mapping[str, Array] | None = None,
+    *,
+    classical: bool = False,
+    applied: Mapping[str, Sequence[tuple[Variable, Array]]] = NOTHING_APPLIED,
 ) -> LinearGraph:
     """The dynamics of a mechanism at a state, given what is known.
 
@@ -34,6 +40,7 @@ def dynamics_graph(
         known: Which accelerations and torques are given, and their values.
         external_wrenches: Wrench on a link from outside, in its frame, by link name.
         classical: Let A be the classical accelerations of the links' origins instead of the spatial ones.
+        applied: Unknown wrenches from outside by link name, each with Ad_frame_link of where it acts.
     """
     check_kind(state, State, "The state", A_STATE)
     _check_known(known, state.mechanism.nv)
@@ -44,19 +51,27 @@ def dynamics_graph(
         _check_shape(wrench, 6, f"The external wrench on link {link!r}")
     moving = [*state.joints.values(), *state.loops.values()]
     equations = [_acceleration(joint, state, classical) for joint in moving]
-    equations += _wrenches(state, moving, external, classical)
+    equations += _wrenches(state, moving, external, classical, applied)
     equations += _torques(state)
     equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in state.mechanism.couplings]
     return make_graph(equations, _known_values(state.mechanism, known))
 
 
-def velocity_graph(state: State) -> LinearGraph:
-    """The velocity factors of a mechanism at a state, with the link twists as unknowns."""
+def velocity_graph(state: State, *, unknown: bool = False) -> LinearGraph:
+    """The velocity factors of a mechanism at a state, with the link twists as unknowns.
+
+    Args:
+        state: The mechanism at (q, v).
+        unknown: Let the joint velocities v[joint] be unknowns too, tied by couplings; the state's v counts for nothing.
+    """
     check_kind(state, State, "The state", A_STATE)
     equations = [
-        factors.velocity_factor(j.name, j.parent, j.child, j.Ad_child_parent, j.S, j.v)
+        factors.velocity_factor(j.name, j.parent, j.child, j.Ad_child_parent, j.S, None if unknown else j.v)
         for j in (*state.joints.values(), *state.loops.values())
     ]
+    if unknown:
+        couplings, of = state.mechanism.couplings, factors.joint_velocity
+        equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio, of) for c in couplings]
     base = {factors.twist(state.mechanism.base): Value(np.zeros(6))}
     return make_graph(equations, base)
 
@@ -112,7 +127,13 @@ def _acceleration(joint: JointState, state: State, classical: bool) -> Factor:
     )
 
 
-def _wrenches(state: State, moving: list[JointState], external: Mapping[str, Array], classical: bool) -> list[Factor]:
+def _wrenches(
+    state: State,
+    moving: list[JointState],
+    external: Mapping[str, Array],
+    classical: bool,
+    applied: Mapping[str, Sequence[tuple[Variable, Array]]],
+) -> list[Factor]:
     joints_in, joints_out = defaultdict(list), defaultdict(list)
     for joint in moving:
         joints_in[joint.child].append(joint.name)
@@ -126,6 +147,7 @@ def _wrenches(state: State, moving: list[JointState], external: Mapping[str, Arr
             joints_out[joint.child],
             external.get(joint.child),
             classical=classical,
+            applied=applied.get(joint.child, ()),
         )
         for joint in state.joints.values()
     ]

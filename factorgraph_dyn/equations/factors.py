@@ -9,6 +9,8 @@ p parent, c child, i link, j joint. A loop joint is a joint: predecessor p, succ
     torque        tau_j = S_j^T F_j + armature a_j + damping v_j + stiffness (q_j - rest_j) + friction
     coupling      a_j = ratio a_k, with the force lambda on j and -ratio lambda on k
 
+A wrench W from outside that is itself unknown acts on the balance like F_ext (``applied``).
+
 dS_j is zero for every joint but the universal one. The unknown A_i may also be the classical acceleration
 A_i + [0; w_i x v_i] of the link's origin, of which only the right-hand sides know: linear velocities
 drop out of them. Sources: Lynch & Park (2017), chapter 8; Xie &
@@ -17,7 +19,7 @@ Dellaert (2019), equations 1-4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -58,11 +60,26 @@ def coupling_force(coupling: str) -> Variable:
     return Variable("lambda", coupling, 1)
 
 
-def velocity_factor(joint: str, parent: str, child: str, Ad_child_parent: Array, S: Array, v: Array) -> Factor:
-    """How a joint carries the parent's twist to its child."""
-    # V_c - Ad_cp V_p = S_j v_j
+def joint_velocity(joint: str, nv: int) -> Variable:
+    """The variable v[joint]."""
+    return Variable("v", joint, nv)
+
+
+def outside_wrench(frame: str) -> Variable:
+    """The variable W[frame]: an unknown wrench from outside at a link's or frame's origin, in its axes."""
+    return Variable("W", frame, 6)
+
+
+def velocity_factor(
+    joint: str, parent: str, child: str, Ad_child_parent: Array, S: Array, v: Array | None = None
+) -> Factor:
+    """How a joint carries the parent's twist to its child; v[joint] is unknown where no v is given."""
+    # V_c - Ad_cp V_p - S_j v_j = 0
     blocks = ((twist(child), IDENTITY), (twist(parent), -Ad_child_parent))
-    return Factor("velocity", joint, blocks, S @ v)
+    if v is not None:
+        return Factor("velocity", joint, blocks, S @ v)
+    own = ((joint_velocity(joint, S.shape[1]), -S),) if S.shape[1] else ()
+    return Factor("velocity", joint, (*blocks, *own), np.zeros(6))
 
 
 def acceleration_factor(
@@ -113,6 +130,7 @@ def wrench_factor(
     external: Array | None,
     *,
     classical: bool = False,
+    applied: Iterable[tuple[Variable, Array]] = (),
 ) -> Factor:
     """The balance of one link: joints into it push, joints out of it push back.
 
@@ -124,11 +142,13 @@ def wrench_factor(
         joints_out: Name and Ad_child_link of the joints whose parent the link is.
         external: Wrench on the link from outside, shape (6,), or None.
         classical: Whether the acceleration is the classical one.
+        applied: Unknown wrenches from outside, and Ad_frame_link of where each acts.
     """
-    # G_i A_i - sum_in F_j + sum_out Ad_ci^T F_j = ad(V_i)^T G_i V_i + F_ext
+    # G_i A_i - sum_in F_j + sum_out Ad_ci^T F_j - sum Ad_fi^T W_f = ad(V_i)^T G_i V_i + F_ext
     blocks = [(acceleration(link), G)]
     blocks += [(wrench(joint), MINUS_IDENTITY[6]) for joint in joints_in]
     blocks += [(wrench(joint), Ad_child_link.T) for joint, Ad_child_link in joints_out]
+    blocks += [(unknown, -Ad_frame_link.T) for unknown, Ad_frame_link in applied]
     rhs = _classical_wrench(V[:3], G) if classical else dual_bracket(V, G @ V)
     return Factor("wrench", link, tuple(blocks), rhs if external is None else rhs + external)
 
@@ -173,11 +193,10 @@ def joint_losses(q: Array, v: Array, damping: Floats, friction: Floats, stiffnes
     return losses
 
 
-def coupling_factor(coupling: str, joint: str, source: str, ratio: float) -> Factor:
-    """How a coupling ties two joint accelerations."""
+def coupling_factor(
+    coupling: str, joint: str, source: str, ratio: float, of: Callable[[str, int], Variable] = joint_acceleration
+) -> Factor:
+    """How a coupling ties two joint accelerations, or velocities."""
     # a_j - ratio a_k = 0
-    blocks = (
-        (joint_acceleration(joint, 1), np.ones((1, 1))),
-        (joint_acceleration(source, 1), np.full((1, 1), -ratio)),
-    )
+    blocks = ((of(joint, 1), np.ones((1, 1))), (of(source, 1), np.full((1, 1), -ratio)))
     return Factor("coupling", coupling, blocks, np.zeros(1))
