@@ -67,11 +67,11 @@ class States:
 
 
 @lru_cache(maxsize=16)  # closed states are solved for one by one
-def sampled_states(mechanism: Mechanism) -> States:
-    """The states at which pivots are judged, the special ones first."""
-    rng, is_closed, speeds = np.random.default_rng(0), mechanism.is_closed_kind, measured(mechanism).v
+def sampled_states(mechanism: Mechanism, seed: int = 0) -> States:
+    """The states at which pivots are judged, the special ones first; another seed draws others."""
+    rng, is_closed, speeds = np.random.default_rng(seed), mechanism.is_closed_kind, measured(mechanism).v
     turned = [_turned(mechanism, rng, turns) for turns in range(SPECIAL - _FAR * is_closed)]
-    places = _quarter_turns(mechanism, turned) if is_closed else turned
+    places = _quarter_turns(mechanism, turned, seed) if is_closed else turned
     states = [(q, nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * speeds)) for q in places]
     states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
     anywhere = partial(random_closed_state, farthest=WIDE, any_mode=True) if is_closed else Mechanism.random_state
@@ -103,15 +103,16 @@ def _turned(mechanism: Mechanism, rng: np.random.Generator, turns: int) -> Float
     return q
 
 
-def _quarter_turns(mechanism: Mechanism, places: list[Floats]) -> list[Floats]:
+def _quarter_turns(mechanism: Mechanism, places: list[Floats], seed: int) -> list[Floats]:
     """Closed configurations; all but the first have an angle within a loop at a quarter turn, as far as they get there.
 
     Args:
         mechanism: The mechanism.
         places: Where to start, and what is taken where loops do not get there.
+        seed: Of the order in which angles are tried.
     """
     found, wishes = places[:1], _quarters_in_loops(mechanism)
-    for k in np.random.default_rng(1).permutation(len(wishes))[:_QUARTER_TRIES]:
+    for k in np.random.default_rng(seed).permutation(len(wishes))[:_QUARTER_TRIES]:
         if len(found) == len(places):
             break
         name, place, angle = wishes[k]

@@ -187,7 +187,7 @@ def _regularity(place: Place) -> float:
 
 
 def keeps_freedoms(mechanism: Mechanism, q: Floats, usual: Floats, least: float = REGULAR_ENOUGH) -> bool:
-    """Whether closure holds at one configuration what it holds at another, by at least a share of its strength there."""
+    """Whether closure holds at one configuration what it holds at another, at least by a share of its strength."""
     own = measured(mechanism)
     for group in loop_groups(own.mechanism):
         here, there = (np.linalg.svd(Place(own.mechanism, x / own.q, group).J, compute_uv=False) for x in (q, usual))
