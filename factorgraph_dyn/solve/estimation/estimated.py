@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +13,13 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import check_choice, check_parts
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.given import Mask
+from factorgraph_dyn.equations.posterior import INDEPENDENT, UNTESTED, Evidence, Posterior, joined, posterior
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.motion.closure import rank_tolerance
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.solve.estimation.evidence import Evidence, evidence, joined
+from factorgraph_dyn.solve.estimation.evidence import evidence
 from factorgraph_dyn.solve.estimation.free_form import FreeForm
-from factorgraph_dyn.solve.estimation.posterior import INDEPENDENT, UNTESTED, Posterior, posterior
 from factorgraph_dyn.solve.estimation.unseen import undetermined as not_determined
 from factorgraph_dyn.solve.rows import QUIET, QUIET_LOOPS, Rows
 from factorgraph_dyn.solve.scaling import graph_units
@@ -44,7 +45,8 @@ class Estimated:
     residual: float
     _form: FreeForm
     _posterior: Posterior
-    _noises: tuple[slice, ...]  # where those of each sensor are
+    _rows: tuple[slice, ...]  # where those of each sensor are
+    _noises: tuple[slice, ...]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -75,6 +77,15 @@ class Estimated:
         covariance[is_open] = covariance[:, is_open] = np.nan
         covariance[is_open, is_open] = np.inf
         return np.asarray(covariance)
+
+    def gain(self, name: str) -> Floats:
+        """How the mean of a variable follows the readings of all sensors, one after the other, shape (size, readings).
+
+        Readings that say nothing have none; nan where the measurements leave an entry open.
+        """
+        entries = self._entries(name)
+        rows = self._posterior.gain[:, [row for place in self._rows for row in range(place.start, place.stop)]]
+        return np.where(self._open[entries][:, None], np.nan, self._combinations[entries] @ rows)
 
     @cached_property
     def standard_deviation(self) -> Mapping[str, Floats]:
@@ -185,20 +196,29 @@ def infer(
     """
     check_choice(undetermined, UNDETERMINED, "undetermined")
     mechanism = form.state.mechanism
-    parts, places = list(exact), list[slice]()
-    for label, sensor in zip(labels(sensors), sensors, strict=True):
-        factor = sensor.factor(form.state, sensor.values(mechanism))
-        start = places[-1].stop if places else sum(part.L.shape[1] for part in exact)
-        parts.append(evidence(form, factor, label, sensor.noise(mechanism)))
-        places.append(slice(start, start + parts[-1].L.shape[1]))
+    parts = [*exact, *(_said(form, sensor, label) for sensor, label in zip(sensors, labels(sensors), strict=True))]
+    rows = _consecutive([len(part.y) for part in parts])[len(exact) :]
+    noises = _consecutive([part.L.shape[1] for part in parts])[len(exact) :]
     closed = mechanism.is_closed_kind
     tolerance = rank_tolerance(mechanism) if closed else INDEPENDENT
     found = posterior(joined(parts, form.N.shape[1]), tolerance, tolerance if closed else 0.0)
-    estimate = kind(form.state, sensors, np.nan, form, found, tuple(places))
+    estimate = kind(form.state, sensors, np.nan, form, found, rows, noises)
     if undetermined == "error" and estimate.undetermined:
         raise not_determined(form, list(estimate.undetermined), found.basis.open_directions, tolerance)
     object.__setattr__(estimate, "residual", _residual(estimate, form))
     return estimate
+
+
+def _said(form: FreeForm, sensor: Sensor, label: str) -> Evidence:
+    """What a sensor says of the free unknowns."""
+    mechanism = form.state.mechanism
+    factor = sensor.factor(form.state, sensor.values(mechanism))
+    return evidence(form, factor, label, sensor.noise(mechanism))
+
+
+def _consecutive(sizes: Sequence[int]) -> tuple[slice, ...]:
+    ends = np.cumsum([0, *sizes]).tolist()
+    return tuple(slice(*pair) for pair in pairwise(ends))
 
 
 def _residual(estimate: Estimated, form: FreeForm) -> float:

@@ -6,40 +6,16 @@ Once a state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import numpy as np
 
 from factorgraph_dyn.equations import Factor
 from factorgraph_dyn.equations.noise import Noise
+from factorgraph_dyn.equations.posterior import Evidence
 from factorgraph_dyn.model.units import usual_acceleration
 from factorgraph_dyn.solve.estimation.free_form import FreeForm
 from factorgraph_dyn.solve.scaling import graph_units
-from factorgraph_dyn.spatial import Floats, stacked
-
-
-class Evidence(NamedTuple):
-    """Rows about z.
-
-    Attributes:
-        K, y, L: Coefficients (m, k), values (m,) and what unit noises are multiplied by (m, noises).
-        K_terms: Lengths of the rows of what K is summed from, (m,).
-        y_terms: Sizes of what y is summed from, (m,).
-        labels: Who says each row.
-    """
-
-    K: Floats
-    y: Floats
-    L: Floats
-    K_terms: Floats
-    y_terms: Floats
-    labels: tuple[str, ...]
-
-    @property
-    def s(self) -> Floats:
-        """Standard deviations, (m,)."""
-        return np.asarray(np.linalg.norm(self.L, axis=1))
 
 
 def evidence(form: FreeForm, factor: Factor, label: str, noise: Noise | None = None) -> Evidence:
@@ -74,19 +50,3 @@ def closures(form: FreeForm) -> list[Evidence]:
         rows._replace(y_terms=rows.y_terms + usual * units.of_equation(factor))
         for factor, rows in zip(form.held, exact(form, form.held, "the closure of {!r}"), strict=True)
     ]
-
-
-def joined(parts: Sequence[Evidence], k: int) -> Evidence:
-    """All rows below each other."""
-    noises = np.cumsum([0, *(part.L.shape[1] for part in parts)])
-    wide = [np.zeros((len(part.y), noises[-1])) for part in parts]
-    for part, L, first, end in zip(parts, wide, noises[:-1], noises[1:], strict=True):
-        L[:, first:end] = part.L
-    return Evidence(
-        np.vstack([np.zeros((0, k)), *(part.K for part in parts)]),
-        stacked(part.y for part in parts),
-        np.vstack([np.zeros((0, noises[-1])), *wide]),
-        stacked(part.K_terms for part in parts),
-        stacked(part.y_terms for part in parts),
-        tuple(label for part in parts for label in part.labels),
-    )

@@ -12,7 +12,7 @@ weighted, and there is no limit of decades. Any unknown is a combination c of K_
     mean    c (y_1 + L_1 e)          covariance    (c L_1 Z)(c L_1 Z)^T
 
 Combinations are found by Gram-Schmidt on rows of unit length; coefficients of rows that do not take part come out as
-rounding, and are set to zero so that no vague row speaks through it. Once a state.
+rounding, and are set to zero so that no vague row speaks through it. Numbers only; once a state.
 """
 
 from __future__ import annotations
@@ -20,18 +20,57 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.solve.estimation.evidence import Evidence
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, stacked
 
 INDEPENDENT = 1e-10  # part of a row that others do not say, below which it says nothing new
 CONTRADICTED = 1e-8  # of its terms, by which exact rows may miss each other
 UNTESTED = 1e-9  # of a noise, that others must tell for it to be tested
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
+
+
+class Evidence(NamedTuple):
+    """Rows about z.
+
+    Attributes:
+        K, y, L: Coefficients (m, k), values (m,) and what unit noises are multiplied by (m, noises).
+        K_terms: Lengths of the rows of what K is summed from, (m,).
+        y_terms: Sizes of what y is summed from, (m,).
+        labels: Who says each row.
+    """
+
+    K: Floats
+    y: Floats
+    L: Floats
+    K_terms: Floats
+    y_terms: Floats
+    labels: tuple[str, ...]
+
+    @property
+    def s(self) -> Floats:
+        """Standard deviations, (m,)."""
+        return np.asarray(np.linalg.norm(self.L, axis=1))
+
+
+def joined(parts: Sequence[Evidence], k: int) -> Evidence:
+    """All rows below each other."""
+    noises = np.cumsum([0, *(part.L.shape[1] for part in parts)])
+    wide = [np.zeros((len(part.y), noises[-1])) for part in parts]
+    for part, L, first, end in zip(parts, wide, noises[:-1], noises[1:], strict=True):
+        L[:, first:end] = part.L
+    return Evidence(
+        np.vstack([np.zeros((0, k)), *(part.K for part in parts)]),
+        stacked(part.y for part in parts),
+        np.vstack([np.zeros((0, noises[-1])), *wide]),
+        stacked(part.K_terms for part in parts),
+        stacked(part.y_terms for part in parts),
+        tuple(label for part in parts for label in part.labels),
+    )
 
 
 class Basis:
@@ -105,6 +144,7 @@ class Posterior:
         root: Square root of the covariance of their readings, shape (r, r or less).
         residuals: What values are above the expected ones, in unit noises, (noises,).
         tests: Square root of the covariance of the residuals, (noises, degrees of freedom).
+        gain: How the means follow the values of all rows, (r, m).
         chi_square: Sum of the squared residuals.
         log_likelihood: Of the values of all noisy rows.
     """
@@ -114,6 +154,7 @@ class Posterior:
     root: Floats
     residuals: Floats
     tests: Floats
+    gain: Floats
     chi_square: float
     log_likelihood: float
 
@@ -154,14 +195,19 @@ def posterior(rows: Evidence, tolerance: float, unsure: float) -> Posterior:
     d = -misses[second] / s[second]
     Q, R = np.linalg.qr(D.T, mode="complete")
     told, left = Q[:, : len(second)], Q[:, len(second) :]
-    e = np.linalg.solve(R[: len(second)].T, d) if len(second) else d
+    R = R[: len(second)]
+    e = np.linalg.solve(R.T, d) if len(second) else d
     noises = told @ e
+    moved = L[first] @ (np.linalg.solve(R, told.T).T if len(second) else told) / s[second]  # by misses of the others
+    gain = np.zeros((len(first), len(y)))
+    gain[:, first] = np.eye(len(first)) + moved @ C[second]
+    gain[:, second] = -moved
     chi_square = float(e @ e)
     noisy = rows.s > 0
     _, size = np.linalg.slogdet(rows.L[noisy])
     likelihood = -0.5 * chi_square - float(size) - 0.5 * int(noisy.sum()) * np.log(2 * np.pi)
     expected = y[first] + L[first] @ noises
-    return Posterior(basis, expected, L[first] @ left, -noises, told, chi_square, float(likelihood))
+    return Posterior(basis, expected, L[first] @ left, -noises, told, gain / lengths, chi_square, float(likelihood))
 
 
 def _check_exact(
