@@ -123,6 +123,7 @@ OUTPUTS: dict[str, Callable[[Solved, str, str], References]] = {
     "V": lambda solved, kind, link: references(solved.tape, solved.state.twists[link]),
     "A": _acceleration,
     "F": lambda solved, kind, joint: np.array(solved.of(f"{kind}[{joint}]"), dtype=np.int64),
+    "W": lambda solved, kind, frame: np.array(solved.of(f"{kind}[{frame}]"), dtype=np.int64),
 }
 # What gives its true value (states, columns, entries) by its owner, and its terms' sizes (states, columns, sorts),
 # one for every sort of entries, such as moments and forces; a and tau are what is solved for.

@@ -47,7 +47,7 @@ from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.equations import LinearGraph, State, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.equations.factors import joint_losses
 from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
-from factorgraph_dyn.equations.quantities import quantity, size_of
+from factorgraph_dyn.equations.quantities import quantity
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.units import measured, natural
@@ -97,7 +97,7 @@ class Tracer:
         parts = split(frames.mechanism, shifts=problem.kept != "tau") if route.split else whole
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
         self.magnitudes = Magnitudes(parts.mechanism)
-        if route.regroup and not any(one.splits_inertia for one in shown):
+        if route.regroup and not problem.reads_wrenches and not any(one.splits_inertia for one in shown):
             self.mechanism = regrouped(self.mechanism)
         states = self.states = sampled_states(self.given, route.seed)
         self.tape = Tape(seed=route.seed, samples=len(states))
@@ -106,7 +106,7 @@ class Tracer:
         self.values: dict[str, SymbolArray] = {}
         self.input_refs: list[int] = []
         for name in problem.arguments:
-            size = size_of(mechanism, name)
+            size = problem.size_of(mechanism, name)
             drawn, errors = states.of(name, size)
             refs = [self.tape.input(f"{name}[{k}]", drawn[k], errors=errors[k]) for k in range(size)]
             self.input_refs += refs
@@ -120,7 +120,7 @@ class Tracer:
         state, graph = self.equations()
         columns = self.columns_of(graph)
         chosen, unknowns = self.order(graph, ordering)
-        eliminated = self.elimination(graph, columns, unknowns).run()
+        eliminated = self.eliminate(state, graph, columns, unknowns)
         outputs = [self.output(name, state, graph, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
@@ -158,6 +158,12 @@ class Tracer:
     def is_closed(self) -> bool:
         """Whether there are loops or couplings, and values at a state that may contradict them."""
         return self.mechanism.is_closed_kind and self.problem.kept is None
+
+    def eliminate(
+        self, state: State, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
+    ) -> Eliminated:
+        """Every unknown as a combination of parameters."""
+        return self.elimination(graph, columns, unknowns).run()
 
     def elimination(
         self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]

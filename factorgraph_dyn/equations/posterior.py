@@ -167,13 +167,13 @@ class Posterior:
         return np.asarray(combinations @ self.root)
 
 
-def posterior(rows: Evidence, tolerance: float, unsure: float) -> Posterior:
+def posterior(rows: Evidence, tolerance: float, unsure: float | None) -> Posterior:
     """What rows say.
 
     Args:
         rows: The rows; their standard deviations are finite.
         tolerance: Part of a row that others do not say, below which it says nothing new.
-        unsure: Part of its terms by which the mechanism's own exact rows may miss each other.
+        unsure: Part of its terms by which the mechanism's own exact rows may miss each other; None lets them.
 
     Raises:
         InputError: Exact rows contradict each other.
@@ -189,7 +189,8 @@ def posterior(rows: Evidence, tolerance: float, unsure: float) -> Posterior:
     C = basis.combinations(K)
     misses = y - C @ y[first]
     sizes = terms + np.abs(y) + np.abs(C) @ (np.abs(y[first]) + terms[first])
-    _check_exact([i for i in others if s[i] == 0], misses, sizes, C, first, rows.labels, unsure)
+    if unsure is not None:
+        _check_exact([i for i in others if s[i] == 0], misses, sizes, C, first, rows.labels, unsure)
     second = others[s[others] > 0]
     D = (L[second] - C[second] @ L[first]) / s[second][:, None]
     d = -misses[second] / s[second]

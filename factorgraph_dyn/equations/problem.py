@@ -7,6 +7,7 @@
     iwim                  q -> (nv, inputs)           kept: tau of the motors         da / dtau
     inverse_mass_matrix   q -> (nv, nv)               kept: tau of the tree           da / dtau
     mass_matrix           q -> (nv, nv)               kept: a of the tree             dtau / da
+    estimate              (q, v, values) -> a, ...    tau of passive joints           most probable for sensors
 
 Takes the words a user asks with; gives a checked `Problem`, and the graph whose variables its orderings list. A new
 problem is an entry of `PROBLEMS`. The work runs once a kernel.
@@ -24,9 +25,17 @@ from factorgraph_dyn.checks import as_names, check_choice, check_kind
 from factorgraph_dyn.equations.dynamics_graph import dynamics_graph
 from factorgraph_dyn.equations.given import Known, Mask
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
-from factorgraph_dyn.equations.quantities import check_output
+from factorgraph_dyn.equations.quantities import check_output, size_of, split_name
+from factorgraph_dyn.equations.sensors import (
+    ExternalWrench,
+    ForceTorque,
+    Sensor,
+    check_sensors,
+    outside_frames,
+    outside_wrenches,
+)
 from factorgraph_dyn.equations.state import evaluate_state
-from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.spatial import Array
 
@@ -71,6 +80,7 @@ PROBLEMS = {
     "iwim": ProblemKind(("q",), ("a",), "none", "passive", "aba", kept="tau", drives_trees=False),
     "inverse_mass_matrix": ProblemKind(("q",), ("a",), "none", "none", "aba", kept="tau", tree_only=True),
     "mass_matrix": ProblemKind(("q",), ("tau",), "none", "none", "rnea", kept="a", tree_only=True),
+    "estimate": ProblemKind(("q", "v", "values"), ("a", "tau"), "none", "passive", "aba", drives_trees=False),
 }
 PROBLEM_NAMES = tuple(PROBLEMS)
 SOLVED_NAMES = tuple(name for name, kind in PROBLEMS.items() if kind.solved_in)  # by the graph, in one go
@@ -86,6 +96,7 @@ class Problem:
         known_a, known_tau: Which entries of a and tau are given, shape (nv,).
         pushed: Links on which an external wrench acts, an argument each.
         guarded: Whether its kernel looks for states that it cannot answer, and answers nan.
+        measurements: Sensors of an estimate, whose readings are an argument, one after the other.
     """
 
     name: str
@@ -94,6 +105,18 @@ class Problem:
     known_tau: Mask
     pushed: tuple[str, ...] = ()
     guarded: bool = True
+    measurements: tuple[Sensor, ...] = ()
+
+    def size_of(self, mechanism: Mechanism, name: str) -> int:
+        """How many numbers an argument has."""
+        if name == "values":
+            return sum(sensor.size(mechanism) for sensor in self.measurements)
+        return size_of(mechanism, name)
+
+    @property
+    def reads_wrenches(self) -> bool:
+        """Whether a sensor reads a joint's wrench, which depends on how inertia is shared among links."""
+        return any(isinstance(s, ForceTorque) or "F[" in s.key for s in self.measurements)
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -119,7 +142,8 @@ class Problem:
     def key(self) -> str:
         """Text that differs wherever two problems of a mechanism do."""
         masks = self.known_a.tolist(), self.known_tau.tolist()
-        return repr((self.name, self.outputs, self.pushed, self.guarded, *masks))
+        sensors = [sensor.key for sensor in self.measurements]
+        return repr((self.name, self.outputs, self.pushed, self.guarded, *masks, sensors))
 
     def known(self, a: Array | None = None, tau: Array | None = None) -> Known:
         """What is known for values of a and tau, by default zero, shape (nv,) each."""
@@ -135,6 +159,7 @@ def make_problem(
     outputs: Sequence[str] | None = None,
     external_wrenches: Sequence[str] = (),
     guards: bool = True,
+    measurements: Sequence[Sensor] = (),
 ) -> Problem:
     """The problem that a user's words describe.
 
@@ -148,6 +173,7 @@ def make_problem(
         outputs: Results to give instead of the usual ones.
         external_wrenches: Links on which an external wrench acts.
         guards: Whether its kernel looks for states that it cannot answer.
+        measurements: For estimates, sensors, which need no values.
 
     Raises:
         InputError: A word that is not known.
@@ -159,9 +185,10 @@ def make_problem(
         actuated = [joint.name for joint in mechanism.movable_joints if joint.actuated]
     chosen, motors = _chosen(mechanism, name, known_accelerations), mechanism.torque_entries(actuated)
     entries = {"none": ~everything, "all": everything, "chosen": chosen, "others": ~chosen, "passive": ~motors}
-    pushed, shown = _pushed(mechanism, name, external_wrenches), _outputs(mechanism, name, outputs)
+    sensors = _measurements(mechanism, name, measurements)
+    pushed, shown = _pushed(mechanism, name, external_wrenches), _outputs(mechanism, name, outputs, sensors)
     guarded = check_kind(guards, bool, "guards", "True or False")
-    return Problem(name, shown, entries[kind.a], entries[kind.tau], pushed, guarded)
+    return Problem(name, shown, entries[kind.a], entries[kind.tau], pushed, guarded, sensors)
 
 
 def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterable[str] | None = None) -> Problem:
@@ -178,7 +205,8 @@ def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterabl
 def problem_graph(mechanism: Mechanism, problem: Problem) -> LinearGraph:
     """The graph of a problem at a random state, for its structure; what it keeps as parameters is left out."""
     shown = mechanism.tree if problem.tree_only else mechanism
-    graph = dynamics_graph(evaluate_state(shown, *shown.random_state(0)), problem.known())
+    applied = outside_wrenches(shown, outside_frames(problem.measurements))
+    graph = dynamics_graph(evaluate_state(shown, *shown.random_state(0)), problem.known(), applied=applied)
     return without_kept(graph, problem)
 
 
@@ -216,6 +244,8 @@ def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[s
     names = as_names(links, "external_wrenches")
     for name in names:
         mechanism.check_link(name)
+    if names and problem == "estimate":
+        raise InputError("An estimate takes wrenches from outside as measurements: fgd.sensors.ExternalWrench(frame).")
     if names and PROBLEMS[problem].kept:
         raise InputError(f"The result of problem {problem!r} does not depend on external wrenches.")
     if len(set(names)) < len(names):
@@ -223,14 +253,41 @@ def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[s
     return names
 
 
-def _outputs(mechanism: Mechanism, problem: str, outputs: Sequence[str] | None) -> tuple[str, ...]:
+def _measurements(mechanism: Mechanism, problem: str, measurements: Sequence[Sensor]) -> tuple[Sensor, ...]:
+    sensors = check_sensors(measurements, of_velocities=False)
+    if bool(sensors) != (problem == "estimate"):
+        raise InputError(
+            f"The problem is {problem!r} and has {len(sensors)} measurements; the estimate problem, and no other, has "
+            "some, such as measurements=[fgd.sensors.Torque('elbow', sigma=0.1)]."
+        )
+    for sensor in sensors:
+        if np.isinf(sensor.noise(mechanism).s).any() and not isinstance(sensor, ExternalWrench):
+            raise InputError(f"{sensor.label} has an infinite sigma; name the components it reads instead.")
+    return sensors
+
+
+def _check_estimated(mechanism: Mechanism, sensors: Sequence[Sensor], name: str) -> None:
+    """Raise an InputError unless an estimator has this output."""
+    kind, owner = split_name(name)
+    if kind == "gain":
+        _check_estimated(mechanism, sensors, owner)
+    elif kind == "W":
+        frames = outside_frames(sensors)
+        check_name(owner, frames, "frame", "what the measurements name an external wrench at", InputError)
+    else:
+        check_output(mechanism, name)
+
+
+def _outputs(
+    mechanism: Mechanism, problem: str, outputs: Sequence[str] | None, sensors: Sequence[Sensor]
+) -> tuple[str, ...]:
     if outputs is None:
-        return PROBLEMS[problem].outputs
+        return (*PROBLEMS[problem].outputs, *(f"W[{frame}]" for frame in outside_frames(sensors)))
     names = as_names(outputs, "outputs")
     if PROBLEMS[problem].kept:
         raise InputError(f"The result of problem {problem!r} is one matrix; it takes no outputs.")
     if not names:
         raise InputError("outputs is empty; name at least one, such as 'a' or 'F[joint]'.")
     for name in names:
-        check_output(mechanism, name)
+        _check_estimated(mechanism, sensors, name) if sensors else check_output(mechanism, name)
     return names

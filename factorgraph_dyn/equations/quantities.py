@@ -42,6 +42,10 @@ QUANTITIES = {
     "A": Quantity(6, "{}, angular part first", "link", in_link_frames=True),
     "V": Quantity(6, "{}, angular part first", "link", in_link_frames=True),
     "F": Quantity(6, "{}, angular part first", "joint", in_link_frames=True, splits_inertia=True),
+    # of estimators: readings of their sensors, wrenches from outside that they name, and gains, such as gain[tau]
+    "values": Quantity(0, "readings of the sensors, one after the other", is_output=False, in_link_frames=True),
+    "W": Quantity(6, "{}, moment and force", "frame", is_output=False, in_link_frames=True),
+    "gain": Quantity(0, "{}, row by row", "output", is_output=False, in_link_frames=True, splits_inertia=True),
 }
 
 

@@ -24,7 +24,15 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from factorgraph_dyn import spatial
-from factorgraph_dyn.checks import as_names, check_entries, check_finite, check_mapping, real_numbers, shown
+from factorgraph_dyn.checks import (
+    as_names,
+    check_entries,
+    check_finite,
+    check_mapping,
+    check_parts,
+    real_numbers,
+    shown,
+)
 from factorgraph_dyn.equations import factors
 from factorgraph_dyn.equations.linear_graph import Factor, Variable
 from factorgraph_dyn.equations.noise import Noise, make_noise
@@ -395,6 +403,19 @@ def _variable(mechanism: Mechanism, name: str, label: str) -> Variable:
     }
     check_name(owner, owners[KINDS[kind]], KINDS[kind], f"mechanism {mechanism.name!r} ({label})", InputError)
     return Variable(kind, owner, mechanism.joint_by_name[owner].nv if KINDS[kind] == "joint" else 6)
+
+
+def check_sensors(measurements: object, *, of_velocities: bool) -> tuple[Sensor, ...]:
+    """The measurements as a tuple, if they all belong to the question."""
+    made = "fgd.sensors, such as fgd.sensors.Torque(joint, value, sigma)"
+    sensors = check_parts(measurements, Sensor, "The measurements", made)
+    for sensor in sensors:
+        if sensor.of_velocities != of_velocities:
+            right, about = (
+                ("fgd.estimate_velocity", "velocities") if sensor.of_velocities else ("fgd.estimate", "forces")
+            )
+            raise InputError(f"{sensor.label} is about {about}; give it to {right}.")
+    return sensors
 
 
 def outside_frames(sensors: Sequence[Sensor]) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ import numpy as np
 
 from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_module
+from factorgraph_dyn.compiler.estimator.tracer import trace_estimate
+from factorgraph_dyn.compiler.estimator.trial import EstimateTrial
 from factorgraph_dyn.compiler.kernel import cache
 from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall
 from factorgraph_dyn.compiler.kernel.kernel import Kernel, KernelPlan
@@ -34,6 +36,7 @@ from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph
+from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
@@ -52,6 +55,7 @@ def compile(
     outputs: Sequence[str] | None = None,
     external_wrenches: Sequence[str] = (),
     guards: bool = True,
+    measurements: Sequence[Sensor] = (),
 ) -> Kernel:
     """A kernel: machine code for one problem of one mechanism, called like a function.
 
@@ -72,6 +76,10 @@ def compile(
             contradict them, pivots that vanish. Without, such states get numbers that mean nothing, and kernels of
             loops cost less: forward dynamics 4 to 18 %, inverse 26 to 52 % (see ``compiler/guards.py``). For those who
             make sure of their states themselves.
+        measurements: For "estimate" (q, v, values) -> (a, tau, W[frame], ...), the most probable ones: sensors
+            without values, such as fgd.sensors.Torque("elbow", sigma=0.1). Their readings, one after the other, are
+            the argument values. Outputs are also W[frame] and gains, such as gain[tau], shape (nv, readings); of
+            readings with covariance R, the covariance of tau is gain R gain^T.
 
     Raises:
         InputError: A problem, joint or output that there is not.
@@ -79,7 +87,9 @@ def compile(
         CompileError: An ordering without safe pivots, an output that is not determined, or a kernel that does not
             satisfy the mechanism's equations.
     """
-    asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs, external_wrenches, guards)
+    asked = make_problem(
+        mechanism, problem, known_accelerations, actuated, outputs, external_wrenches, guards, measurements
+    )
     return compile_problem(mechanism, asked, ordering)
 
 
@@ -115,7 +125,7 @@ def _kernel(
         tuple(Operand(tuple(shape)) for shape in facts["outputs"]),
         facts["redundant"],
         facts["accuracy"],
-        lambda guarded: trace(mechanism, dataclasses.replace(problem, guarded=guarded), ordering, route).program,
+        lambda guarded: _trace(mechanism, dataclasses.replace(problem, guarded=guarded), ordering, route).program,
         (compile_problem, (mechanism, problem, ordering)),
     )
     return Kernel(plan, code)
@@ -140,7 +150,7 @@ def _proved(
     """
     made: list[_Made] = []
     refusals: list[CompileError] = []
-    trial = Trial(mechanism, problem)
+    trial = EstimateTrial(mechanism, problem) if problem.measurements else Trial(mechanism, problem)
     for route in (CHEAP, *CAREFUL):
         try:
             made.append(_attempt(trial, mechanism, ordering, route, host))
@@ -167,9 +177,15 @@ def _proved(
     return best.entry, best.code
 
 
-def _attempt(trial: Trial, mechanism: Mechanism, ordering: OrderingLike, route: Route, host: machine.Machine) -> _Made:
+def _trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route) -> Traced:
+    return (trace_estimate if problem.measurements else trace)(mechanism, problem, ordering, route)
+
+
+def _attempt(
+    trial: Trial | EstimateTrial, mechanism: Mechanism, ordering: OrderingLike, route: Route, host: machine.Machine
+) -> _Made:
     """The code that a route gives, and its proof."""
-    traced = trace(mechanism, trial.problem, ordering, route)
+    traced = _trace(mechanism, trial.problem, ordering, route)
     text = emit_module(traced.program, host) + emit_fastcall(traced.program)
     stored = machine.object_code(text, host)
     code = machine.load(stored, _ENTRIES, host)

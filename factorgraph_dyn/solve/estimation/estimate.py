@@ -20,10 +20,10 @@ from factorgraph_dyn.equations.factors import torque
 from factorgraph_dyn.equations.inputs import motor_inputs
 from factorgraph_dyn.equations.noise import make_noise
 from factorgraph_dyn.equations.posterior import Evidence
-from factorgraph_dyn.equations.sensors import Sensor, outside_frames, outside_wrenches
+from factorgraph_dyn.equations.sensors import Sensor, check_sensors, outside_frames, outside_wrenches
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.solve.dynamics import Wrenches, check_state
-from factorgraph_dyn.solve.estimation.estimated import Estimated, check_sensors, infer
+from factorgraph_dyn.solve.estimation.estimated import Estimated, infer
 from factorgraph_dyn.solve.estimation.evidence import closures, evidence, exact
 from factorgraph_dyn.solve.estimation.free_form import FreeForm, dynamics_form
 from factorgraph_dyn.spatial import Floats

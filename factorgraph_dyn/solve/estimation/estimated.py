@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_choice, check_parts
+from factorgraph_dyn.checks import check_choice
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.posterior import INDEPENDENT, UNTESTED, Evidence, Posterior, joined, posterior
@@ -167,19 +167,6 @@ def labels(sensors: Sequence[Sensor]) -> Iterator[str]:
     for sensor in sensors:
         count = seen[sensor.label] = seen.get(sensor.label, 0) + 1
         yield sensor.label if count == 1 else f"{sensor.label} #{count}"
-
-
-def check_sensors(measurements: object, *, of_velocities: bool) -> tuple[Sensor, ...]:
-    """The measurements as a tuple, if they all belong to the question."""
-    made = "fgd.sensors, such as fgd.sensors.Torque(joint, value, sigma)"
-    sensors = check_parts(measurements, Sensor, "The measurements", made)
-    for sensor in sensors:
-        if sensor.of_velocities != of_velocities:
-            right, about = (
-                ("fgd.estimate_velocity", "velocities") if sensor.of_velocities else ("fgd.estimate", "forces")
-            )
-            raise InputError(f"{sensor.label} is about {about}; give it to {right}.")
-    return sensors
 
 
 def infer(

@@ -11,10 +11,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.equations.sensors import Sensor
+from factorgraph_dyn.equations.sensors import Sensor, check_sensors
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.solve.dynamics import check_state
-from factorgraph_dyn.solve.estimation.estimated import Estimated, check_sensors, infer
+from factorgraph_dyn.solve.estimation.estimated import Estimated, infer
 from factorgraph_dyn.solve.estimation.evidence import closures
 from factorgraph_dyn.solve.estimation.free_form import velocity_form
 from factorgraph_dyn.spatial import Floats
