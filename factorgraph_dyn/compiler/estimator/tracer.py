@@ -91,14 +91,18 @@ class EstimateTracer(Tracer):
         before = self._run(whole, rows, unknowns)
         expected, C = self._predicted(_some(read, self.second), columns, before, parameters)
         D = (self.L[list(self.second)] - C @ self.L[list(self.first)]) / self.s[list(self.second)][:, None]
-        system = self._corrections(D)
-        moved = self._noises(D, system, expected / self.s[list(self.second)])
+        d = expected / self.s[list(self.second)]
+        system = self._corrections(D, d, C)
+        back = self.L[list(self.first)] @ D.T  # from what is missed to the noises of the first
+        moved = back @ symbols(self.tape, [w.get(UNIT, ZERO) for w in self._weights(system)])
         for row, parameter, noise in zip(own, parameters, references(self.tape, moved), strict=True):
             del rows[row][parameter]
             rows[row][UNIT] = self.tape.add(rows[row].get(UNIT, ZERO), -int(noise))
         gain = self._unmoved()
         if self.gains:
-            gain = gain + self._gain(D, system, C)
+            values = range(self.count)
+            weights = [[w.get(self._value(k), ZERO) for k in values] for w in self._weights(system)]
+            gain = gain + back @ symbols(self.tape, weights)
         after = self._run(whole, self._with_gains(rows, own, gain), unknowns)
         after.guards = [*before.guards, *system.guards, *after.guards]
         after.milestones = [*before.milestones, *after.milestones]
@@ -143,23 +147,20 @@ class EstimateTracer(Tracer):
         X = symbols(self.tape, [[row.get(parameter, ZERO) for parameter in parameters] for row in terms])
         return x, X
 
-    def _corrections(self, D: SymbolArray) -> Eliminated:
-        """The inverse of D D^T, as responses to parameters."""
-        square = references(self.tape, D @ D.T)
+    def _corrections(self, D: SymbolArray, d: SymbolArray, C: SymbolArray) -> Eliminated:
+        """The solution w of (D D^T) w = d, and its responses to units of all values where gains are asked for."""
+        square, missed = references(self.tape, D @ D.T), references(self.tape, d)
         n = len(square)
         rows: dict[int, Row] = {
-            i: {**{j: int(square[i, j]) for j in range(n)}, n + i: -ONE} for i in range(n)
-        }  # (D D^T) w - d = 0, with d as parameters
+            i: {**{j: int(square[i, j]) for j in range(n)}, UNIT: -int(missed[i])} for i in range(n)
+        }
+        if self.gains:
+            rows = self._with_gains(rows, range(n), self._missed_gain(C))
         unknowns = [Unknown(f"the correction by reading {row}", (i,)) for i, row in enumerate(self.second)]
         return Elimination(self.tape, self.samples, rows, unknowns).run()
 
-    def _inverse(self, system: Eliminated) -> SymbolArray:
-        n = len(self.second)
-        return symbols(self.tape, [[system.solution[i].get(n + j, ZERO) for j in range(n)] for i in range(n)])
-
-    def _noises(self, D: SymbolArray, system: Eliminated, d: SymbolArray) -> SymbolArray:
-        """The noises of the first readings, r_1 = L_1 D^T (D D^T)^-1 d."""
-        return np.asarray(self.L[list(self.first)] @ (D.T @ (self._inverse(system) @ d)))
+    def _weights(self, system: Eliminated) -> list[Row]:
+        return [system.solution[i] for i in range(len(self.second))]
 
     def _unmoved(self) -> Array:
         """How the first readings follow all values by themselves, shape (first, values)."""
@@ -167,13 +168,13 @@ class EstimateTracer(Tracer):
         gain[range(len(self.first)), list(self.first)] = 1.0
         return gain
 
-    def _gain(self, D: SymbolArray, system: Eliminated, C: SymbolArray) -> SymbolArray:
-        """How the noises of the first readings follow all values, shape (first, values)."""
+    def _missed_gain(self, C: SymbolArray) -> Array:
+        """How what the second readings are missed by follows all values, shape (second, values)."""
         second = list(self.second)
-        of_values = np.zeros((len(second), self.count), dtype=object)
-        of_values[:, list(self.first)] = C / self.s[second][:, None]
-        of_values[range(len(second)), second] = -1.0 / self.s[second]
-        return np.asarray(self.L[list(self.first)] @ (D.T @ (self._inverse(system) @ of_values)))
+        gain: Array = np.zeros((len(second), self.count), dtype=object)
+        gain[:, list(self.first)] = C / self.s[second][:, None]
+        gain[range(len(second)), second] = -1.0 / self.s[second]
+        return gain
 
     def _with_gains(self, rows: dict[int, Row], own: Sequence[int], gain: Array) -> dict[int, Row]:
         """The rows with units of all values as parameters, where gains are asked for."""

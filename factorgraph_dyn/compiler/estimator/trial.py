@@ -99,6 +99,7 @@ class EstimateTrial:
         offset = self.plain.named(self.plain.offset, of)[state, 0]
         true = offset + found.mean(C)
         size = np.abs(offset) + np.abs(C) @ np.abs(found.expected) + np.linalg.norm(N * self.z[state], axis=1)
+        size = size + np.linalg.norm(found.square_root(C), axis=1)
         return _relative(answer - true, true, size)
 
     def _gain_error(self, answer: Floats, gain: Floats) -> float:
