@@ -7,6 +7,7 @@
     iwim                  q -> (nv, inputs)           kept: tau of the motors         da / dtau
     inverse_mass_matrix   q -> (nv, nv)               kept: tau of the tree           da / dtau
     mass_matrix           q -> (nv, nv)               kept: a of the tree             dtau / da
+    kinematics            (q, v) -> T, J, ...         everything: nothing is solved
 
 Takes the words a user asks with; gives a checked `Problem`, and the graph whose variables its orderings list. A new
 problem is an entry of `PROBLEMS`. The work runs once a kernel.
@@ -24,10 +25,11 @@ from factorgraph_dyn.checks import as_names, check_choice, check_kind
 from factorgraph_dyn.equations.dynamics_graph import dynamics_graph
 from factorgraph_dyn.equations.given import Known, Mask
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
-from factorgraph_dyn.equations.quantities import check_output
+from factorgraph_dyn.equations.quantities import check_output, quantity
 from factorgraph_dyn.equations.state import evaluate_state
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.motion.masses import check_mass
 from factorgraph_dyn.spatial import Array
 
 # Entries of a or tau: those chosen by the user or the others, those of joints with a motor or without one.
@@ -40,7 +42,7 @@ class ProblemKind:
 
     Attributes:
         arguments: Of its kernel, in order.
-        outputs: Its results where no others are asked for.
+        outputs: Its results where no others are asked for; none of them for poses and Jacobians of all tips.
         a, tau: Which entries are given.
         classical: The ordering that kernels take and pictures show: the textbook's, which costs the fewest
             operations of the classical ones.
@@ -63,6 +65,11 @@ class ProblemKind:
     tree_only: bool = False
     drives_trees: bool = True
 
+    @property
+    def solves_nothing(self) -> bool:
+        """Whether nothing is sought: q and v say it all."""
+        return self.a == self.tau == "all"
+
 
 PROBLEMS = {
     "forward": ProblemKind(("q", "v", "tau"), ("a",), "none", "all", "aba", "aba"),
@@ -71,6 +78,7 @@ PROBLEMS = {
     "iwim": ProblemKind(("q",), ("a",), "none", "passive", "aba", kept="tau", drives_trees=False),
     "inverse_mass_matrix": ProblemKind(("q",), ("a",), "none", "none", "aba", kept="tau", tree_only=True),
     "mass_matrix": ProblemKind(("q",), ("tau",), "none", "none", "rnea", kept="a", tree_only=True),
+    "kinematics": ProblemKind(("q", "v"), (), "all", "all", "none", tree_only=True),
 }
 PROBLEM_NAMES = tuple(PROBLEMS)
 SOLVED_NAMES = tuple(name for name, kind in PROBLEMS.items() if kind.solved_in)  # by the graph, in one go
@@ -82,7 +90,7 @@ class Problem:
 
     Attributes:
         name: One of `PROBLEM_NAMES`.
-        outputs: Names of its results: a, tau, A[link], F[joint], V[link].
+        outputs: Names of its results: a, tau, T[link], A[frame], F[joint], com and so on.
         known_a, known_tau: Which entries of a and tau are given, shape (nv,).
         pushed: Links on which an external wrench acts, an argument each.
         guarded: Whether its kernel looks for states that it cannot answer, and answers nan.
@@ -104,6 +112,11 @@ class Problem:
     def kept(self) -> str | None:
         """Kind of variable, a or tau, whose unit values are responded to; else None."""
         return PROBLEMS[self.name].kept
+
+    @property
+    def solves_nothing(self) -> bool:
+        """Whether nothing is sought, so that there is nothing to eliminate."""
+        return PROBLEMS[self.name].solves_nothing
 
     @property
     def tree_only(self) -> bool:
@@ -224,13 +237,21 @@ def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[s
 
 
 def _outputs(mechanism: Mechanism, problem: str, outputs: Sequence[str] | None) -> tuple[str, ...]:
+    kind = PROBLEMS[problem]
     if outputs is None:
-        return PROBLEMS[problem].outputs
+        return kind.outputs or tuple(f"{what}[{tip}]" for tip in mechanism.topology.tips for what in ("T", "J"))
     names = as_names(outputs, "outputs")
-    if PROBLEMS[problem].kept:
+    if kind.kept:
         raise InputError(f"The result of problem {problem!r} is one matrix; it takes no outputs.")
     if not names:
         raise InputError("outputs is empty; name at least one, such as 'a' or 'F[joint]'.")
     for name in names:
         check_output(mechanism, name)
+        if kind.solves_nothing and not quantity(name).follows_state:
+            raise InputError(
+                f"Problem {problem!r} is given q and v, which do not determine {name}. Take problem 'inverse', which "
+                "is given accelerations, or 'forward', which is given torques, with the same outputs."
+            )
+        if name in ("com", "momentum"):
+            check_mass(mechanism)
     return names

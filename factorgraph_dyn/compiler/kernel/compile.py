@@ -58,14 +58,18 @@ def compile(
     Args:
         mechanism: The mechanism.
         problem: "forward" (q, v, tau) -> a; "inverse" (q, v, a) -> tau; "hybrid" (q, v, a, tau) -> (a, tau);
-            "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree.
+            "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree; "kinematics"
+            (q, v) -> what is asked for, by default the poses and Jacobians of all tips.
         ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by
             default the classical one, aba or rnea.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
             sought), or one boolean an entry of a.
         actuated: For inverse and iwim, the joints that have a motor; by default the joints marked actuated, for
             inverse dynamics of a tree every joint.
-        outputs: Results to give instead of the usual ones: any of a, tau, A[link], V[link], F[joint].
+        outputs: Results to give instead of the usual ones. Of links and frames: T[tool] the pose in the world (4, 4),
+            J[tool] the Jacobian (6, nv), V[tool] the twist and A[tool] the acceleration, all in the frame's own axes
+            and A with gravity's -g; F[joint] the wrench of a joint; a, tau; com, momentum (about the com, in world
+            axes), kinetic_energy, potential_energy, as the functions of these names give them.
         external_wrenches: Links on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] in the link's frame.
         guards: Whether it answers nan at states it cannot answer: far from closing loops, accelerations that
@@ -180,6 +184,8 @@ def _attempt(trial: Trial, mechanism: Mechanism, ordering: OrderingLike, route: 
 
 
 def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None) -> OrderingLike:
+    if problem.solves_nothing and ordering not in (None, problem.classical):
+        raise OrderingError(f"Problem {problem.name!r} has no unknowns to eliminate; it takes no ordering.")
     if ordering is None:
         return problem.classical
     if isinstance(ordering, str) and saved.is_saved(ordering):

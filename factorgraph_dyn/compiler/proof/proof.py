@@ -116,6 +116,8 @@ class Trial:
         """Accelerations that keep closure, and torques that answer them or are of their terms' size."""
         if self.problem.kept is not None:
             return self._units(self.problem.kept)
+        if self.problem.solves_nothing:
+            return dict.fromkeys(("a", "tau"), np.zeros((len(self.states.q), 1, self.mechanism.nv)))
         a = self.states.a[:, None] * ("a" in self.problem.arguments or not self.known["a"].any())
         a = a - self.system.closing(self.response(a).missed)
         asked = self.response(a)
@@ -228,7 +230,7 @@ def _relative(difference: Floats, value: Floats, size: Floats) -> Floats:
 
 
 def _entry_name(mechanism: Mechanism, output: str, entry: int) -> str:
-    if quantity(output).of:
+    if output not in ("a", "tau"):
         return output
     joint = next(name for name in mechanism.joint_names if entry < mechanism.v_slices[name].stop)
     return f"{output}[{joint}]"
