@@ -20,6 +20,7 @@ from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbol
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.equations import LinearGraph, State
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
+from factorgraph_dyn.equations.inputs import contact_variables
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.errors import CompileError
@@ -28,6 +29,7 @@ from factorgraph_dyn.motion import masses
 from factorgraph_dyn.motion.kinematics import link_jacobian, place_pose
 from factorgraph_dyn.spatial import Array, Floats, cross, inverse_adjoint
 
+NO_COLUMN = -2  # of a graph: nothing depends on it; the unit column is -1
 References = npt.NDArray[np.int64]
 
 
@@ -64,8 +66,9 @@ class Solved:
         return found
 
     def responses(self, name: str, kept: str) -> References:
-        """Matrix of the responses of a or tau to units of the kept variables."""
-        causes, effects = self._joint_columns(kept), self._joint_columns(name)
+        """Matrix of the responses of a or tau to units of the kept variables, motors first and then contacts."""
+        causes = self._joint_columns(kept) + self._contact_columns()
+        effects = self._joint_columns(name)
         matrix = np.zeros((len(effects), len(causes)), dtype=np.int64)
         for i, column in enumerate(effects):
             terms = self.eliminated.solution[column]
@@ -77,6 +80,14 @@ class Solved:
     def _columns(self, name: str) -> range:
         part = self.graph.column_slices[self.graph.by_name[name]]
         return range(part.start, part.stop)
+
+    def _contact_columns(self) -> list[int]:
+        """The columns of the contacts' forces; what pushes the base is in no equation and has none."""
+        found: list[int] = []
+        for variable in contact_variables(self.problem.contacts):
+            is_felt = str(variable) in self.graph.by_name
+            found += self._columns(str(variable)) if is_felt else [NO_COLUMN] * variable.size
+        return found
 
     def _joint_columns(self, kind: str) -> list[int]:
         """The columns of a or tau that are unknown, joint by joint."""

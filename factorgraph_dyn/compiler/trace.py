@@ -46,6 +46,7 @@ from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.equations import LinearGraph, State, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.equations.factors import joint_losses
+from factorgraph_dyn.equations.inputs import contact_pushes
 from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
 from factorgraph_dyn.equations.quantities import quantity, size_of
 from factorgraph_dyn.model import Frame, Joint, Mechanism
@@ -91,7 +92,7 @@ class Tracer:
         self.given = mechanism.tree if problem.tree_only else mechanism
         plain = tidied(self.given)
         shown = [quantity(name) for name in (*problem.arguments, *problem.outputs)]
-        keeps_frames = any(one.in_link_frames for one in shown)
+        keeps_frames = any(one.in_link_frames for one in shown) or bool(problem.contacts)
         frames = reframed(plain) if route.reframe and not keeps_frames else Reframed(plain, np.zeros(plain.nq))
         # Responses to torques carry a column a torque through every step: for mere shifts they are too many.
         whole = Split(frames.mechanism, ())
@@ -194,7 +195,7 @@ class Tracer:
         """The squared size of accelerations, torques, wrenches and losses, in the mechanism's own units."""
         own, values = natural(self.given), self.values
         parts = [values["a"] / own.v, values["tau"] / own.tau, self._losses() / own.tau]
-        parts += [values[f"wrench[{link}]"] / own.wrench for link in self.problem.pushed]
+        parts += [values[f"wrench[{name}]"] / own.wrench for name in self.problem.pushed]
         square: Symbol = sum((np.sum(part * part) for part in parts), Symbol(self.tape, ZERO))
         return square
 
@@ -215,8 +216,10 @@ class Tracer:
         """The state and the graph, both of symbols."""
         state = self.state()
         known = self.problem.known(self.values["a"], self.values["tau"])
-        wrenches = {link: self.values[f"wrench[{link}]"] for link in self.problem.pushed}
-        return state, dynamics_graph(state, known, wrenches, classical=True)
+        wrenches = {name: self.values[f"wrench[{name}]"] for name in self.problem.pushed}
+        pushes = contact_pushes(self.mechanism, state.q, self.problem.contacts)
+        axes = self.problem.wrench_axes
+        return state, dynamics_graph(state, known, wrenches, wrench_axes=axes, classical=True, pushes=pushes)
 
     def structure(self, graph: LinearGraph) -> LinearGraph:
         """The graph of the variables that an ordering lists: without steps and parameters."""

@@ -33,9 +33,11 @@ from factorgraph_dyn.compiler.proof.proof import Proof, Trial
 from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.equations.given import Mask
+from factorgraph_dyn.equations.inputs import ContactLike
 from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
 
 _ENTRIES = (*ENTRY_POINTS, "fastcall")
@@ -51,6 +53,8 @@ def compile(
     actuated: Iterable[str] | None = None,
     outputs: Sequence[str] | None = None,
     external_wrenches: Sequence[str] = (),
+    wrench_axes: Axes = "local",
+    contacts: Sequence[ContactLike] = (),
     guards: bool = True,
 ) -> Kernel:
     """A kernel: machine code for one problem of one mechanism, called like a function.
@@ -70,8 +74,11 @@ def compile(
             J[tool] the Jacobian (6, nv), V[tool] the twist and A[tool] the acceleration, all in the frame's own axes
             and A with gravity's -g; F[joint] the wrench of a joint; a, tau; com, momentum (about the com, in world
             axes), kinetic_energy, potential_energy, as the functions of these names give them.
-        external_wrenches: Links on which a wrench acts from outside; the kernel takes one more argument
-            for each, [moment; force] in the link's frame.
+        external_wrenches: Links and frames on which a wrench acts from outside; the kernel takes one more argument
+            for each, [moment; force] about its origin.
+        wrench_axes: "local": these wrenches in the link's or frame's own axes; "world": in those of the world.
+        contacts: For iwim, places where forces act, columns after the motors': names of links or frames, or
+            ``Contact``, as ``fgd.iwim`` takes them.
         guards: Whether it answers nan at states it cannot answer: far from closing loops, accelerations that
             contradict them, pivots that vanish. Without, such states get numbers that mean nothing, and kernels of
             loops cost less: forward dynamics 4 to 18 %, inverse 26 to 52 % (see ``compiler/guards.py``). For those who
@@ -83,7 +90,17 @@ def compile(
         CompileError: An ordering without safe pivots, an output that is not determined, or a kernel that does not
             satisfy the mechanism's equations.
     """
-    asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs, external_wrenches, guards)
+    asked = make_problem(
+        mechanism,
+        problem,
+        known_accelerations,
+        actuated,
+        outputs,
+        external_wrenches,
+        guards,
+        wrench_axes=wrench_axes,
+        contacts=contacts,
+    )
     return compile_problem(mechanism, asked, ordering)
 
 

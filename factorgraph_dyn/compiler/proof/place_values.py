@@ -22,6 +22,7 @@ from factorgraph_dyn.compiler.proof.batch_algebra import (
     inverse_adjoints,
     inverse_poses,
     shifted_sizes,
+    transposed,
 )
 from factorgraph_dyn.compiler.proof.newton_euler import ManyStates
 from factorgraph_dyn.spatial import Floats
@@ -62,6 +63,23 @@ def at_place(here: ManyStates, name: str, motion: Floats, size: Floats) -> Sized
     placement = np.asarray(here.mechanism.place(name)[1])
     lever = np.linalg.norm(placement[:3, 3])
     return motion @ inverse_adjoints(placement).T, shifted_sizes(size, np.asarray(lever))
+
+
+def link_wrench(here: ManyStates, name: str, wrench: Floats, in_world: bool, point: Floats | None = None) -> Floats:
+    """A wrench about a point of a link or frame, by default its origin, as the link feels it in its own frame.
+
+    Args:
+        here: The states.
+        name: Of the link or frame.
+        wrench: [moment; force], shape (states, columns, 6).
+        in_world: Whether it is in the axes of the world instead of the link's or frame's.
+        point: In the axes of the link or frame, shape (3,).
+    """
+    link, placement = here.mechanism.place(name)
+    R = transposed(here.poses[link][:, :3, :3]) if in_world else np.asarray(placement)[:3, :3]
+    arm = np.asarray(placement)[:3, 3] + np.asarray(placement)[:3, :3] @ (np.zeros(3) if point is None else point)
+    moment, force = wrench[..., :3] @ transposed(R), wrench[..., 3:] @ transposed(R)
+    return np.concatenate([moment + cross(arm, force), force], axis=-1)
 
 
 def com_value(here: ManyStates) -> Sized:
