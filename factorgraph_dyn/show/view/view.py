@@ -62,7 +62,8 @@ def view(
 
     Args:
         mechanism: The mechanism.
-        q_or_trajectory: A configuration (nq,), by default the neutral one; several (times, nq); or what `simulate` gives.
+        q_or_trajectory: A configuration (nq,), by default the neutral one, several (times, nq), or what `simulate`
+            gives.
         path: An HTML file to write; without one, the result can be saved later.
         wrenches: Forces to draw as arrows, by link or frame: [moment; force] in its axes, shape (6,) or (times, 6).
 
