@@ -9,8 +9,6 @@ p parent, c child, i link, j joint. A loop joint is a joint: predecessor p, succ
     torque        tau_j = S_j^T F_j + armature a_j + damping v_j + stiffness (q_j - rest_j) + friction
     coupling      a_j = ratio a_k, with the force lambda on j and -ratio lambda on k
 
-A wrench W from outside that is itself unknown acts on the balance like F_ext (``applied``).
-
 dS_j is zero for every joint but the universal one. The unknown A_i may also be the classical acceleration
 A_i + [0; w_i x v_i] of the link's origin, of which only the right-hand sides know: linear velocities
 drop out of them. Sources: Lynch & Park (2017), chapter 8; Xie &
@@ -58,6 +56,11 @@ def torque(joint: str, nv: int) -> Variable:
 def coupling_force(coupling: str) -> Variable:
     """The variable lambda[coupling]: the force that holds a coupling."""
     return Variable("lambda", coupling, 1)
+
+
+def contact_force(contact: str, size: int) -> Variable:
+    """The variable u[contact]: the force or wrench of a contact, along its directions."""
+    return Variable("u", contact, size)
 
 
 def joint_velocity(joint: str, nv: int) -> Variable:
@@ -128,9 +131,9 @@ def wrench_factor(
     joints_in: Iterable[str],
     joints_out: Iterable[tuple[str, Array]],
     external: Array | None,
+    pushes: Iterable[tuple[Variable, Array]] = (),
     *,
     classical: bool = False,
-    applied: Iterable[tuple[Variable, Array]] = (),
 ) -> Factor:
     """The balance of one link: joints into it push, joints out of it push back.
 
@@ -141,14 +144,14 @@ def wrench_factor(
         joints_in: Names of the joints whose child the link is.
         joints_out: Name and Ad_child_link of the joints whose parent the link is.
         external: Wrench on the link from outside, shape (6,), or None.
+        pushes: Variables u that push the link, and the wrenches W of their units, shape (6, size).
         classical: Whether the acceleration is the classical one.
-        applied: Unknown wrenches from outside, and Ad_frame_link of where each acts.
     """
-    # G_i A_i - sum_in F_j + sum_out Ad_ci^T F_j - sum Ad_fi^T W_f = ad(V_i)^T G_i V_i + F_ext
+    # G_i A_i - sum_in F_j + sum_out Ad_ci^T F_j - sum W u = ad(V_i)^T G_i V_i + F_ext
     blocks = [(acceleration(link), G)]
     blocks += [(wrench(joint), MINUS_IDENTITY[6]) for joint in joints_in]
     blocks += [(wrench(joint), Ad_child_link.T) for joint, Ad_child_link in joints_out]
-    blocks += [(unknown, -Ad_frame_link.T) for unknown, Ad_frame_link in applied]
+    blocks += [(variable, -W) for variable, W in pushes]
     rhs = _classical_wrench(V[:3], G) if classical else dual_bracket(V, G @ V)
     return Factor("wrench", link, tuple(blocks), rhs if external is None else rhs + external)
 

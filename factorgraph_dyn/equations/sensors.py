@@ -432,9 +432,9 @@ def outside_frames(sensors: Sequence[Sensor]) -> tuple[str, ...]:
 
 
 def outside_wrenches(mechanism: Mechanism, frames: Sequence[str]) -> dict[str, list[tuple[Variable, Floats]]]:
-    """Where unknown wrenches act, for ``dynamics_graph``: by link, each with Ad_frame_link."""
+    """Unknown wrenches that push links, for ``dynamics_graph``, by link: each with the wrenches of its units there."""
     found: dict[str, list[tuple[Variable, Floats]]] = {}
     for frame in frames:
         link, T_link_frame = mechanism.place(frame)
-        found.setdefault(link, []).append((factors.outside_wrench(frame), spatial.inverse_adjoint(T_link_frame)))
+        found.setdefault(link, []).append((factors.outside_wrench(frame), spatial.inverse_adjoint(T_link_frame).T))
     return found

@@ -83,6 +83,9 @@ class PlainRows:
         kind, owner = split_name(name)
         if kind in ("a", "tau") and owner:
             return variables[kind][..., self.here.mechanism.v_slices[owner]]
+        if kind == "A":
+            link, T = self.here.mechanism.place(owner)
+            return variables[f"A[{link}]"] @ inverse_adjoints(np.asarray(T)).T
         return variables[name]
 
     def evidence(self, state: int, values: Floats) -> Evidence:

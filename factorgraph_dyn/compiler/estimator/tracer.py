@@ -26,7 +26,7 @@ from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ONE, ZERO
 from factorgraph_dyn.compiler.trace import Traced, Tracer
-from factorgraph_dyn.equations import Factor, LinearGraph, State, Variable, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations import Factor, LinearGraph, State, Variable, dynamics_graph
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.equations.sensors import outside_frames, outside_wrenches
@@ -34,7 +34,7 @@ from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike
 from factorgraph_dyn.ordering.ordering import CLASSICAL
-from factorgraph_dyn.spatial import Array, Floats
+from factorgraph_dyn.spatial import Array, Floats, inverse_adjoint
 
 Columns = dict[Variable, tuple[int, ...]]
 
@@ -62,11 +62,10 @@ class EstimateTracer(Tracer):
 
     def equations(self) -> tuple[State, LinearGraph]:
         """The state and the graph with unknown wrenches from outside, without sensors."""
-        state = evaluate_state(self.mechanism, self.values["q"] + self.offset, self.values["v"])
-        wrenches = {link: self.values[f"wrench[{link}]"] for link in self.problem.pushed}
-        applied = outside_wrenches(self.mechanism, self.frames)
+        state = self.state()
+        pushes = outside_wrenches(self.mechanism, self.frames)
         known = self.problem.known(self.values["a"], self.values["tau"])
-        return state, dynamics_graph(state, known, wrenches, classical=True, applied=applied)
+        return state, dynamics_graph(state, known, classical=True, pushes=pushes)
 
     def order(self, graph: LinearGraph, ordering: OrderingLike) -> tuple[Ordering, list[Unknown]]:
         """The ordering and its unknowns; classical ones know nothing of wrenches from outside, which come first."""
@@ -207,8 +206,13 @@ class EstimateTracer(Tracer):
 
     def _linear(self, name: str, state: State, graph: LinearGraph, solved: Eliminated) -> References:
         """The entries of a result, without what does not depend on values."""
-        at = Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, solved)
-        if name not in ("a", "tau"):
+        at = Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, solved, self.bodies)
+        kind, owner = split_name(name)
+        if kind == "A":
+            link, T = self.mechanism.place(owner)
+            moved = inverse_adjoint(T) @ symbols(self.tape, at.of(f"A[{link}]"))
+            return references(self.tape, moved)
+        if owner:
             return np.array(at.of(name), dtype=np.int64)
         mask = self.problem.known_a if name == "a" else self.problem.known_tau
         refs = np.zeros(self.given.nv, dtype=np.int64)

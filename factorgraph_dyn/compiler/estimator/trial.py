@@ -83,10 +83,6 @@ class EstimateTrial:
     def _error(self, name: str, state: int, answer: Floats) -> float:
         """The largest error of a result, relative to its size or terms."""
         kind, owner = split_name(name)
-        if kind == "V":
-            true = self.plain.here.V[owner][state]
-            size = np.repeat(self.plain.here.V_size[owner][state], 3)
-            return _relative(answer - true, true, size)
         of = owner if kind == "gain" else name
         N = self.plain.named(self.plain.columns, of)[state].T
         found = self.posteriors[state]

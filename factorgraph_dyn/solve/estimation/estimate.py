@@ -109,11 +109,11 @@ def estimate(
     sensors = check_sensors(measurements, of_velocities=False)
     for sensor in sensors:
         sensor.check(mechanism)
-    applied = outside_wrenches(mechanism, outside_frames(sensors))
+    pushes = outside_wrenches(mechanism, outside_frames(sensors))
     noises = _model_noises(mechanism, model_noise)
     for link in noises:
-        applied.setdefault(link, []).append((_disturbance(link), np.eye(6)))
-    form = dynamics_form(state, applied, given.check_wrenches(mechanism, external_wrenches))
+        pushes.setdefault(link, []).append((_disturbance(link), np.eye(6)))
+    form = dynamics_form(state, pushes, given.check_wrenches(mechanism, external_wrenches))
     rows = closures(form) + _without_motor(form, actuated)
     rows += _disturbances(form, noises)
     found = infer(Estimate, form, sensors, rows, undetermined)

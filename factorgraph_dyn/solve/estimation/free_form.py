@@ -18,13 +18,13 @@ from functools import cached_property
 import numpy as np
 
 from factorgraph_dyn.equations import Factor, Known, LinearGraph, State, Variable, dynamics_graph, velocity_graph
+from factorgraph_dyn.equations.dynamics_graph import Pushes
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.solve.elimination import eliminate
 from factorgraph_dyn.solve.scaling import GraphUnits, graph_units
 from factorgraph_dyn.spatial import Array, Floats, stacked
 
 LEAST_ROW = 1e-12  # of its unit, below which what an unknown does is rounding
-Applied = Mapping[str, Sequence[tuple[Variable, Array]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +66,15 @@ class FreeForm:
         return np.asarray(np.maximum(np.linalg.norm(self.N, axis=1), LEAST_ROW * self.units))
 
 
-def dynamics_form(state: State, applied: Applied, external: Mapping[str, Array]) -> FreeForm:
+def dynamics_form(state: State, pushes: Pushes, external: Mapping[str, Array]) -> FreeForm:
     """The accelerations, torques and wrenches of a mechanism of which nothing is known."""
     mechanism = state.mechanism
-    graph = dynamics_graph(state, Known.nothing(mechanism.nv), external, applied=applied)
+    graph = dynamics_graph(state, Known.nothing(mechanism.nv), external, pushes=pushes)
     outward = mechanism.topology.outward
     names = [f"tau[{joint.name}]" for joint in outward if joint.nv]
     names += [f"F[{joint.name}]" for joint in outward]
     names += [f"A[{joint.child}]" for joint in reversed(outward)]
-    return _free_form(state, graph, names, _with_outside(graph_units(mechanism), state, applied))
+    return _free_form(state, graph, names, _with_outside(graph_units(mechanism), state, pushes))
 
 
 def velocity_form(state: State) -> FreeForm:
@@ -89,10 +89,10 @@ def velocity_form(state: State) -> FreeForm:
     return _free_form(state, graph, names, GraphUnits(variables, equations))
 
 
-def _with_outside(units: GraphUnits, state: State, applied: Applied) -> GraphUnits:
+def _with_outside(units: GraphUnits, state: State, pushes: Pushes) -> GraphUnits:
     """The units of the dynamics and of wrenches from outside, which are those of the joint into their link."""
     into = {joint.child: joint.name for joint in state.mechanism.joints}
-    pairs = [(link, x) for link, unknowns in applied.items() for x, _ in unknowns]
+    pairs = [(link, x) for link, unknowns in pushes.items() for x, _ in unknowns]
     outside = {(x.kind, x.owner): units.variables["F", into[link]] for link, x in pairs}
     return GraphUnits({**units.variables, **outside}, units.equations)
 

@@ -60,8 +60,8 @@ def check_dynamics(mechanism, seed, decades):
     rng = np.random.default_rng(seed)
     q, v = mechanism.random_state(rng)
     sensors, estimate = determined(mechanism, (q, v), rng, decades)
-    applied = outside_wrenches(mechanism, outside_frames(sensors))
-    graph = dynamics_graph(evaluate_state(mechanism, q, v), Known.nothing(mechanism.nv), applied=applied)
+    pushes = outside_wrenches(mechanism, outside_frames(sensors))
+    graph = dynamics_graph(evaluate_state(mechanism, q, v), Known.nothing(mechanism.nv), pushes=pushes)
     compare(graph, estimate, *physics(mechanism, graph), sensors, rng)
     assert estimate.residual <= 1e-10
 
