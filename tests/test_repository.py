@@ -25,6 +25,7 @@ ROOMS = (
     "spatial",
     "checks",
     "storage",
+    "notebook",
     "model",
     "motion",
     "equations",
