@@ -146,7 +146,8 @@ class Layout:
             path = self.arrow(parent, child)
             ends[parent].append(path[0])
             ends[child].append(path[-1])
-        return {name: _beside(self.nodes[name].place, points) for name, points in ends.items()}
+        letters = [place for heading in self.unknown_headings for place in heading.letters]
+        return {name: _beside(self.nodes[name].place, [*points, *letters]) for name, points in ends.items()}
 
     def arrow(self, parent: str, child: str) -> Path:
         """The line of a dependency from the rim of a parent to the rim of its child."""

@@ -22,7 +22,7 @@ def kind_marks(kinds: Iterable[str]) -> list[Mark]:
     """The colours of kinds of variable, as circles have them."""
     present = set(kinds)
     return [
-        _marker(f"{SYMBOL[kind]} {meaning}", "o", PALE[kind], COLOUR[kind])
+        _marker(f"{SYMBOL[kind]}: {meaning}", "o", PALE[kind], COLOUR[kind])
         for kind, meaning in MEANING.items()
         if kind in present
     ]
