@@ -23,7 +23,7 @@ Format = Literal["table", "json", "csv"]
 Rows = Sequence[Mapping[str, Any]]
 NOTE = "note"  # the column whose words stand below the table
 BETWEEN = 2  # blanks between columns
-UNLIMITED = 100_000
+ENDLESS = 100_000
 
 
 def print_rows(
@@ -57,7 +57,7 @@ def print_rows(
 
 def _print_tables(rows: Rows, columns: Sequence[str], title: str, wide: bool, spare: Sequence[str]) -> None:
     terminal = Console()
-    room = UNLIMITED if wide else terminal.width
+    room = ENDLESS if wide else terminal.width
     words = _notes(rows, columns[0]) if NOTE in columns else []
     columns = [columns[0], *(column for column in columns[1:] if column != NOTE and _is_told(rows, column))]
     shown = [row for row in rows if any(row.get(column) is not None for column in columns[1:])] or rows
@@ -65,7 +65,7 @@ def _print_tables(rows: Rows, columns: Sequence[str], title: str, wide: bool, sp
     if left_out:
         words = [*words, f"--wide shows also: {', '.join(left_out)}"]
     folded = terminal.is_terminal  # a pipe has no width: there a text is long where it does not fit
-    width = room if folded else UNLIMITED
+    width = room if folded else ENDLESS
     console = Console(markup=False, emoji=False, highlight=False, width=width, height=25)  # F[elbow] is no markup
     if title:
         console.print(Text(title, "bold"))
