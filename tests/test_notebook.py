@@ -43,6 +43,7 @@ def test_notebooks_show_tables():
     solution, *_ = found = results()
     shown = [result for result in found if hasattr(result, "_repr_html_")]
     assert {type(x).__name__ for x in shown} >= {"Solution", "InputDynamics", "Diagnosis", "SearchResult"}
+    shown.append(HUMANOID)
     shown.append(fgd.compare_orderings(RRR, orderings=["aba"], kernels=False))
     for result in shown:
         page = ElementTree.fromstring(f"<div>{result._repr_html_()}</div>")
