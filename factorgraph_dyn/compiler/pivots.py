@@ -84,10 +84,12 @@ class Pivots:
         self.units = units
         self.known_scales = scales
         self._scales: dict[int, Samples] = {}
+        self._reaches: dict[int, int] = {}
 
     def forget(self, number: int) -> None:
         """Take note that a row has changed."""
         self._scales.pop(number, None)
+        self._reaches.pop(number, None)
 
     def choose(self, columns: set[int]) -> Pivot | None:
         """The best pair of a row and one of the columns; None where no row holds any of them.
@@ -106,6 +108,8 @@ class Pivots:
                 if column not in judged:
                     judged[column] = self._judged(column)
                 pivot = judged[column][number]
+                if pivot.everywhere == 1.0 and not good:
+                    return pivot  # none is better
                 if pivot.everywhere >= GOOD_QUALITY and self.keeps_sign(self.rows[number][column]):
                     good.append(pivot)
             if good:
@@ -124,6 +128,8 @@ class Pivots:
     def _judged(self, column: int) -> dict[int, Pivot]:
         """The pivots of a column by row."""
         numbers = sorted(self.holding[column])
+        if len(numbers) == 1 and abs(self.rows[numbers[0]][column]) in self.samples.tape.constants:
+            return {numbers[0]: Pivot(numbers[0], column, 1.0, 1.0)}
         everywhere, ordinary = self._qualities(column, numbers)
         return {
             number: Pivot(number, column, usual, worst)
@@ -155,14 +161,23 @@ class Pivots:
         That it is not 1 or -1; how late the last unknown of its row is eliminated (a row that reaches far spreads
         fill far); about how many operations it costs.
         """
-        row, position = self.rows[number], self.position
-        entry = abs(row[column])
-        reach = max([position.get(other, -1) for other in row if other != column], default=-1)
+        row = self.rows[number]
+        entry, reach = abs(row[column]), self._reach(number, column)
         updates = 2 * others * (len(row) - 1)
         if entry == ONE:
             return False, reach, updates
         updates += min(others, len(row) - 1)
         return True, reach, updates if entry in self.samples.tape.constants else updates + _DIVISION
+
+    def _reach(self, number: int, column: int) -> int:
+        """When the last unknown of a row beside a column is eliminated."""
+        row, position = self.rows[number], self.position
+        reach = self._reaches.get(number)
+        if reach is None:
+            reach = self._reaches[number] = max([position.get(other, -1) for other in row])
+        if reach == position[column]:  # perhaps it is the column's own
+            return max([position.get(other, -1) for other in row if other != column], default=-1)
+        return reach
 
     def keeps_sign(self, entry: int) -> bool:
         """Whether an entry has one sign in the ordinary samples."""
