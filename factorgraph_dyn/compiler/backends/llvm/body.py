@@ -71,10 +71,12 @@ def emit_body(program: Program, width: int, *, fma: bool, segment: int = SEGMENT
         fma: Whether the machine has fused multiply-add.
         segment: Operations a function has at most.
     """
-    return _Emitter(program, width, fma, segment).emit()
+    return Emitter(program, width, fma, segment).emit()
 
 
-class _Emitter:
+class Emitter:
+    """Where values are kept, which functions there are and what they hold."""
+
     def __init__(self, program: Program, width: int, fma: bool, segment: int) -> None:
         self.program = program
         self.width = width
@@ -93,7 +95,7 @@ class _Emitter:
         self.parts, self.angles_before = _cut(program, segment)
         self.part_of = {node: k for k, part in enumerate(self.parts) for node in part}
         self._place_sines_and_cosines()
-        self.cheap = self._cheap_nodes()
+        self.cheap = self.cheap_nodes()
         self._count_uses()
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
@@ -105,7 +107,7 @@ class _Emitter:
             for node in nodes:
                 self.slot[node] = self.angle_slots[angle] + (self.program.nodes[node][0] == t.SIN)
 
-    def _cheap_nodes(self) -> set[int]:
+    def cheap_nodes(self) -> set[int]:
         """Nodes that are computed again where they are needed, rather than passed on.
 
         One operation on inputs, sines, cosines and constants costs no more than a load, and values
@@ -160,6 +162,7 @@ class _Emitter:
     # Emission
 
     def emit(self) -> Body:
+        """All functions, and what runs."""
         pieces: list[str] = []
         calls: list[Call] = []
         for number in range(len(self.parts)):
@@ -168,10 +171,11 @@ class _Emitter:
                 arguments = tuple(self.slot[angle] for angle in angles)
                 calls.append(Call(None, arguments, self.angle_slots[angles[0]]))
             calls.append(Call(number))
-            pieces.append(self._part(number))
+            pieces.append(self.part(number))
         return Body("\n".join(pieces), tuple(calls), self.end, self.output_slot, self.guard_slot)
 
-    def _part(self, number: int) -> str:
+    def part(self, number: int) -> str:
+        """One function."""
         self.lines, self.names, self.counter, self.guard = [], {}, 0, ""
         for node in self.parts[number]:
             if node not in self.fused:
@@ -182,11 +186,22 @@ class _Emitter:
                 self._keep(node, number)
         if self.guard:
             self._store_guard()
+        self.release(number)
+        body = "\n".join(self.lines)
+        return f"define internal void @part{number}(ptr noalias %w) #0 {{\n{body}\n  ret void\n}}\n"
+
+    def release(self, number: int) -> None:
+        """Free the slots of values that no part after this one reads."""
         for node in self.ending[number]:
             if node in self.part_of and node in self.slot:
                 self.free.append(self.slot.pop(node))
-        body = "\n".join(self.lines)
-        return f"define internal void @part{number}(ptr noalias %w) #0 {{\n{body}\n  ret void\n}}\n"
+
+    def new_slot(self) -> int:
+        """A slot for a value that is to be kept."""
+        if self.free:
+            return self.free.pop()
+        self.end += 1
+        return self.end - 1
 
     def _keep(self, node: int, number: int) -> None:
         """Store a value where later code looks for it."""
@@ -196,10 +211,7 @@ class _Emitter:
         for guard in self.guards_of.get(node, ()):
             self._watch(self._value(node), guard)
         if node in self.part_of and node not in self.cheap and self.last_part.get(node, -1) > number:
-            if not self.free:
-                self.free.append(self.end)
-                self.end += 1
-            self.slot[node] = self.free.pop()
+            self.slot[node] = self.new_slot()
             self._store(self.names[node], self.slot[node])
 
     def _line(self, instruction: str) -> str:
