@@ -48,13 +48,15 @@ class Body:
     """IR of a program's arithmetic.
 
     Attributes:
-        text: Definitions of the functions ``@part<k>(ptr workspace)``.
+        name: What the names of its functions begin with, where a module has several bodies.
+        text: Definitions of the functions ``@<name>part<k>(ptr workspace)``.
         calls: What runs, in order.
         slots: Length of the workspace in vectors.
         output_slot: Where the outputs start; the inputs start at 0.
         guard_slot: Where the guard is: not a number in lanes whose outputs are not to be trusted.
     """
 
+    name: str
     text: str
     calls: tuple[Call, ...]
     slots: int
@@ -62,7 +64,7 @@ class Body:
     guard_slot: int
 
 
-def emit_body(program: Program, width: int, *, fma: bool, segment: int = SEGMENT) -> Body:
+def emit_body(program: Program, width: int, *, fma: bool, segment: int = SEGMENT, name: str = "") -> Body:
     """The program's arithmetic as LLVM functions.
 
     Args:
@@ -70,17 +72,18 @@ def emit_body(program: Program, width: int, *, fma: bool, segment: int = SEGMENT
         width: States a vector holds.
         fma: Whether the machine has fused multiply-add.
         segment: Operations a function has at most.
+        name: What the names of its functions begin with.
     """
-    return Emitter(program, width, fma, segment).emit()
+    return _Emitter(program, width, fma, segment, name).emit()
 
 
-class Emitter:
-    """Where values are kept, which functions there are and what they hold."""
+class Functions:
+    """The functions of a body: which operations each holds, and where values are kept between them."""
 
-    def __init__(self, program: Program, width: int, fma: bool, segment: int) -> None:
+    def __init__(self, program: Program, width: int, fma: bool, segment: int, name: str) -> None:
         self.program = program
+        self.name = name
         self.width = width
-        self.vector = f"<{width} x double>"
         self.fma = fma
         self.output_slot = len(program.inputs)
         self.guard_slot = self.output_slot + len(program.outputs)
@@ -97,10 +100,6 @@ class Emitter:
         self._place_sines_and_cosines()
         self.cheap = self.cheap_nodes()
         self._count_uses()
-        self.lines: list[str] = []
-        self.names: dict[int, str] = {}
-        self.counter = 0
-        self.guard = ""
 
     def _place_sines_and_cosines(self) -> None:
         for angle, nodes in self.program.sines_and_cosines.items():
@@ -159,8 +158,6 @@ class Emitter:
                     return [operands[1 - place], *program.operands(product)]
         return list(operands)
 
-    # Emission
-
     def emit(self) -> Body:
         """All functions, and what runs."""
         pieces: list[str] = []
@@ -172,7 +169,34 @@ class Emitter:
                 calls.append(Call(None, arguments, self.angle_slots[angles[0]]))
             calls.append(Call(number))
             pieces.append(self.part(number))
-        return Body("\n".join(pieces), tuple(calls), self.end, self.output_slot, self.guard_slot)
+        return Body(self.name, "\n".join(pieces), tuple(calls), self.end, self.output_slot, self.guard_slot)
+
+    def part(self, number: int) -> str:
+        """One function."""
+        raise NotImplementedError
+
+    def release(self, number: int) -> None:
+        """Free the slots of values that no part after this one reads."""
+        for node in self.ending[number]:
+            if node in self.part_of and node in self.slot:
+                self.free.append(self.slot.pop(node))
+
+    def new_slot(self) -> int:
+        """A slot for a value that is to be kept."""
+        if self.free:
+            return self.free.pop()
+        self.end += 1
+        return self.end - 1
+
+
+class _Emitter(Functions):
+    def __init__(self, program: Program, width: int, fma: bool, segment: int, name: str) -> None:
+        super().__init__(program, width, fma, segment, name)
+        self.vector = f"<{width} x double>"
+        self.lines: list[str] = []
+        self.names: dict[int, str] = {}
+        self.counter = 0
+        self.guard = ""
 
     def part(self, number: int) -> str:
         """One function."""
@@ -188,20 +212,7 @@ class Emitter:
             self._store_guard()
         self.release(number)
         body = "\n".join(self.lines)
-        return f"define internal void @part{number}(ptr noalias %w) #0 {{\n{body}\n  ret void\n}}\n"
-
-    def release(self, number: int) -> None:
-        """Free the slots of values that no part after this one reads."""
-        for node in self.ending[number]:
-            if node in self.part_of and node in self.slot:
-                self.free.append(self.slot.pop(node))
-
-    def new_slot(self) -> int:
-        """A slot for a value that is to be kept."""
-        if self.free:
-            return self.free.pop()
-        self.end += 1
-        return self.end - 1
+        return f"define internal void @{self.name}part{number}(ptr noalias %w) #0 {{\n{body}\n  ret void\n}}\n"
 
     def _keep(self, node: int, number: int) -> None:
         """Store a value where later code looks for it."""

@@ -16,9 +16,12 @@ The work runs once a kernel.
 
 from __future__ import annotations
 
+import re
 import struct
+from collections import Counter
+from dataclasses import replace
 
-from factorgraph_dyn.compiler.backends.llvm.body import Body, Emitter
+from factorgraph_dyn.compiler.backends.llvm.body import Body, Functions
 from factorgraph_dyn.compiler.backends.llvm.machine import Machine
 from factorgraph_dyn.compiler.backends.x86.registers import Registers
 from factorgraph_dyn.compiler.program import Guard, Program
@@ -27,7 +30,15 @@ from factorgraph_dyn.compiler.tape import tape as t
 WIDTH = 4
 _BYTES = 8 * WIDTH
 _WHOLE = 1 << 60
-_LESS, _MORE, _NOT_MORE, _NOT_AT_MOST = 0x11, 0x1E, 0x1A, 0x16  # comparisons; of nan the first two are false, the others true
+_LESS, _MORE, _NOT_MORE, _NOT_AT_MOST = (
+    0x11,
+    0x1E,
+    0x1A,
+    0x16,
+)  # comparisons; of nan the first two are false, the others true
+_SLOT = re.compile(r"slot (\d+);")
+_NEAR = 8  # slots that an address of one byte reaches
+_POINTERS = ("%rax", "%rcx", "%rdx", "%rsi", "%r8", "%r9", "%r10", "%r11")
 _SIGN_BIT, _ALL_BUT_SIGN = 1 << 63, (1 << 63) - 1
 _WORDS = {t.ADD: "vaddpd", t.SUB: "vsubpd", t.MUL: "vmulpd"}
 
@@ -38,38 +49,45 @@ def is_for(machine: Machine) -> bool:
     return unix and machine.fma and machine.width == WIDTH
 
 
-def emit_assembly(program: Program) -> Body:
-    """The program's arithmetic as functions in assembly."""
-    return _Assembler(program, WIDTH, True, _WHOLE).emit()
+def emit_assembly(program: Program, name: str = "") -> Body:
+    """The program's arithmetic as functions in assembly.
+
+    Args:
+        program: What to compute.
+        name: What the names of its functions begin with.
+    """
+    return _Assembler(program, name).emit()
 
 
 def _bits(value: float) -> int:
     return int(struct.unpack("<Q", struct.pack("<d", value))[0])
 
 
-class _Assembler(Emitter):
-    def __init__(self, program: Program, width: int, fma: bool, segment: int) -> None:
+class _Assembler(Functions):
+    def __init__(self, program: Program, name: str) -> None:
         self.constant_places: dict[int, int] = {}
-        super().__init__(program, width, fma, segment)
+        self.number = 0
+        super().__init__(program, WIDTH, True, _WHOLE, name)
 
     def cheap_nodes(self) -> set[int]:
         """None: what is in memory is read from there by the instruction that needs it."""
         return set()
 
     def emit(self) -> Body:
+        """All functions, and the table of their constants."""
         body = super().emit()
         words = [f".quad {', '.join([hex(bits)] * WIDTH)}" for bits in self.constant_places]
-        lines = [".section .rodata", f".p2align {_BYTES.bit_length() - 1}", ".Lconstants:", *words, ".text"]
-        declared = "\n".join(f"declare dso_local void @part{number}(ptr) #0" for number in range(len(self.parts)))
-        return Body(
-            f"{_module_assembly(lines)}\n{body.text}\n{declared}\n",
-            body.calls,
-            body.slots,
-            body.output_slot,
-            body.guard_slot,
-        )
+        table = [".section .rodata", f".p2align {_BYTES.bit_length() - 1}", f"{self.table}:", *words, ".text"]
+        declared = [f"declare dso_local void @{self.name}part{number}(ptr) #0" for number in range(len(self.parts))]
+        return replace(body, text="\n".join([_module_assembly(table), body.text, *declared]))
+
+    @property
+    def table(self) -> str:
+        """The label of the table of constants."""
+        return f".L{self.name}constants"
 
     def part(self, number: int) -> str:
+        """One function."""
         self.number = number
         self.registers = self._registers(number)
         for node in self.parts[number]:
@@ -86,7 +104,7 @@ class _Assembler(Emitter):
                 self._keep(node)
                 self.registers.used(node)
         self.release(number)
-        lines = [".p2align 4", f"part{number}:", *self.registers.lines, "vzeroupper", "retq"]
+        lines = [".p2align 4", f"{self.name}part{number}:", *_addressed(self.registers.lines), "retq"]
         return _module_assembly(lines)
 
     def _registers(self, number: int) -> Registers:
@@ -111,11 +129,11 @@ class _Assembler(Emitter):
         return [x for read in reads for x in (self.program.operands(read) if read in self.fused else (read,))]
 
     def _address(self, slot: int) -> str:
-        return f"{_BYTES * slot}(%rdi)"
+        return f"slot {slot};"
 
     def _constant(self, bits: int) -> str:
         place = self.constant_places.setdefault(bits, len(self.constant_places))
-        return f".Lconstants+{_BYTES * place}(%rip)"
+        return f"{self.table}+{_BYTES * place}(%rip)"
 
     def _spill(self, value: int) -> str:
         slot = self.spilled[value] = self.new_slot()
@@ -269,6 +287,27 @@ class _Assembler(Emitter):
         self._line(f"vorpd {place}, %ymm{bad}, %ymm{bad}")
         self._line(f"vmovapd %ymm{bad}, {place}")
         registers.give_back(bad)
+
+
+def _addressed(lines: list[str]) -> list[str]:
+    """Instructions with addresses for slots.
+
+    An address within 128 bytes of a register takes three bytes less of code than a far one, and code is to fit the
+    first-level cache: the eight slots around each of eight registers are those used most.
+    """
+    text = "\n".join(lines)
+    counts = Counter(int(slot) // _NEAR for slot in _SLOT.findall(text))
+    windows = [window for window, _ in counts.most_common(len(_POINTERS))]
+    pointers = dict(zip(windows, _POINTERS, strict=False))
+
+    def address(found: re.Match[str]) -> str:
+        window, place = divmod(int(found[1]), _NEAR)
+        pointer = pointers.get(window)
+        far = f"{_BYTES * int(found[1])}(%rdi)"
+        return far if pointer is None else f"{_BYTES * (place - _NEAR // 2)}({pointer})"
+
+    starts = [f"leaq {_BYTES * (_NEAR * window + _NEAR // 2)}(%rdi), {pointer}" for window, pointer in pointers.items()]
+    return [*starts, *_SLOT.sub(address, text).split("\n")]
 
 
 def _module_assembly(lines: list[str]) -> str:
