@@ -39,7 +39,7 @@ from factorgraph_dyn.equations.sensors import (
 )
 from factorgraph_dyn.equations.state import evaluate_state
 from factorgraph_dyn.equations.wrenches import check_axes
-from factorgraph_dyn.errors import InputError, check_name
+from factorgraph_dyn.errors import InputError, OrderingError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.masses import check_mass
 from factorgraph_dyn.spatial import Array
@@ -171,6 +171,11 @@ class Problem:
         contacts, sensors = [contact.key for contact in self.contacts], [sensor.key for sensor in self.measurements]
         return repr((self.name, self.outputs, self.pushed, self.guarded, *masks, self.wrench_axes, contacts, sensors))
 
+    def check_solved(self) -> None:
+        """Raise an OrderingError where there is nothing to eliminate."""
+        if self.solves_nothing:
+            raise OrderingError(f"Problem {self.name!r} has no unknowns to eliminate; it takes no ordering.")
+
     def known(self, a: Array | None = None, tau: Array | None = None) -> Known:
         """What is known for values of a and tau, by default zero, shape (nv,) each."""
         zero = np.zeros(len(self.known_a))
@@ -239,6 +244,7 @@ def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterabl
 
 def problem_graph(mechanism: Mechanism, problem: Problem) -> LinearGraph:
     """The graph of a problem at a random state, for its structure; what it keeps as parameters is left out."""
+    problem.check_solved()
     shown = mechanism.tree if problem.tree_only else mechanism
     pushes = outside_wrenches(shown, outside_frames(problem.measurements))
     graph = dynamics_graph(evaluate_state(shown, *shown.random_state(0)), problem.known(), pushes=pushes)

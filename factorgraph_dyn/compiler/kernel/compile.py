@@ -216,10 +216,9 @@ def _attempt(
 
 
 def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None) -> OrderingLike:
-    if problem.solves_nothing and ordering not in (None, problem.classical):
-        raise OrderingError(f"Problem {problem.name!r} has no unknowns to eliminate; it takes no ordering.")
-    if ordering is None:
+    if ordering is None or (problem.solves_nothing and ordering == problem.classical):
         return problem.classical
+    problem.check_solved()
     if isinstance(ordering, str) and saved.is_saved(ordering):
         return choose_ordering(mechanism, problem_graph(mechanism, problem), ordering, halves=True)
     if isinstance(ordering, str | Ordering):
