@@ -19,9 +19,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown
+from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Unknown
 from factorgraph_dyn.compiler.estimator.basis import basis_readings
 from factorgraph_dyn.compiler.outputs import References, Solved
+from factorgraph_dyn.compiler.pivots import Row
 from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ONE, ZERO
