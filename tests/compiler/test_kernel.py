@@ -166,6 +166,10 @@ def test_the_fast_way_takes_states_and_small_batches(mechanism, guarded_fallback
     assert written is out
     assert sys.getrefcount(out) == count + 1
     np.testing.assert_array_equal(out, expected)
+    named = dict(zip(kernel.arguments, arrays, strict=True))
+    np.testing.assert_array_equal(kernel(**named), expected)
+    first, *rest = named.items()
+    assert kernel(first[1], **dict(rest), out=out) is out
 
 
 def test_what_the_fast_way_hands_on(kernel):
