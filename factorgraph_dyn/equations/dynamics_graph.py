@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from factorgraph_dyn.checks import check_kind, check_mapping, shown
+from factorgraph_dyn.checks import check_kind, check_mapping, check_parts, shown
 from factorgraph_dyn.equations import factors
 from factorgraph_dyn.equations.given import Known
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, make_graph
@@ -57,7 +57,7 @@ def dynamics_graph(
     external = link_wrenches(state.mechanism, state.q, external, check_axes(wrench_axes))
     moving = [*state.joints.values(), *state.loops.values()]
     equations = [_acceleration(joint, state, classical) for joint in moving]
-    equations += _wrenches(state, moving, external, {} if pushes is None else pushes, classical)
+    equations += _wrenches(state, moving, external, _checked_pushes(state.mechanism, pushes), classical)
     equations += _torques(state)
     equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in state.mechanism.couplings]
     return make_graph(equations, _known_values(state.mechanism, known))
@@ -89,6 +89,19 @@ def link_accelerations(state: State, a: Array, *, classical: bool = False) -> di
         carried, own = joint.Ad_child_parent @ A[joint.parent], joint.S @ a[mechanism.v_slices[joint.name]]
         A[joint.child] = factor.rhs + carried + own
     return A
+
+
+def _checked_pushes(mechanism: Mechanism, pushes: Pushes | None) -> Pushes:
+    """The variables that push links, or an InputError that says what they must be."""
+    found = {} if pushes is None else pushes
+    allowed = "pairs (variable, wrenches of shape (6, its size)) by link name"
+    check_mapping(found, "pushes", allowed)
+    for link, pairs in found.items():
+        mechanism.check_link(link)
+        for pair in check_parts(pairs, tuple, f"pushes of link {link!r}", allowed):
+            if len(pair) != 2 or not isinstance(pair[0], Variable) or np.shape(pair[1]) != (6, pair[0].size):
+                raise InputError(f"A push of link {link!r} is {shown(pair)}; give {allowed}.")
+    return found
 
 
 def _check_known(known: Known, nv: int) -> None:
