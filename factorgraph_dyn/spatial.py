@@ -12,7 +12,8 @@ Source: Lynch & Park, Modern Robotics (2017), sections 3.3 and 8.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]  # float64, or object arrays of symbols
 Floats = npt.NDArray[np.float64]
 
-SMALL_ANGLE = 1e-8  # below it the series of log and exp are exact in double precision
+SMALL_ANGLE = 1e-8  # below it the series of log is exact in double precision
+LARGEST_TURN = 8.0  # rad of one motion whose exponential is had of symbols
+_TERMS = 9  # of a series whose x is at most 1: the next is below rounding
 
 
 def real_array(values: npt.ArrayLike) -> Floats:
@@ -216,17 +219,58 @@ def rotation_vector(R: Floats) -> Floats:
     return angle / sine * q[:3]
 
 
-def exponential(twist: Floats) -> Floats:
+def stumpff(square: Any) -> tuple[Any, Any, Any, Any]:
+    """Stumpff's functions c_0 to c_3 of x^2: cos x, sin x / x, (1 - cos x) / x^2, (x - sin x) / x^3.
+
+    They are power series of the square, c_k(z) = sum of (-z)^i / (k + 2 i)!, so that nothing has to be told apart where x
+    is zero. A square is divided by four until the series is short, and the angle doubled as often on the way back
+    (Danby, Fundamentals of Celestial Mechanics, section 6.9). A symbol is taken to be at most ``LARGEST_TURN`` squared.
+    """
+    largest = square if isinstance(square, float) else LARGEST_TURN**2
+    doublings = math.ceil(0.5 * math.log2(largest)) if 1.0 < largest < math.inf else 0
+    z = square * 0.25**doublings
+    c_2, c_3 = (sum_of_powers(-z, [1.0 / math.factorial(k + 2 * i) for i in range(_TERMS)]) for k in (2, 3))
+    for _ in range(doublings):
+        c_0, c_1 = 1.0 - z * c_2, 1.0 - z * c_3
+        z, c_2, c_3 = 4.0 * z, 0.5 * c_1 * c_1, 0.25 * (c_2 + c_0 * c_3)
+    return 1.0 - z * c_2, 1.0 - z * c_3, c_2, c_3
+
+
+def sum_of_powers(x: Any, coefficients: Sequence[float]) -> Any:
+    """The polynomial of x with these coefficients, that of the number 1 first."""
+    total = coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
+        total = total * x + coefficient
+    return total
+
+
+def exponential(twist: Array) -> Array:
     """The pose reached by moving with a constant twist for unit time, shape (4, 4)."""
     w, v = twist[:3], twist[3:]
-    angle = float(np.linalg.norm(w))
+    _, sinc, versine, rest = stumpff(_square(w))
     W = skew(w)
-    if angle < SMALL_ANGLE:
-        return pose(np.eye(3) + W, v + 0.5 * W @ v)
-    # 2 sin^2(x/2) instead of 1 - cos(x), which cancels for small angles
-    sinc, versine = np.sin(angle) / angle, 2.0 * (np.sin(0.5 * angle) / angle) ** 2
-    left_jacobian = np.eye(3) + versine * W + (1 - sinc) / angle**2 * W @ W
-    return pose(np.eye(3) + sinc * W + versine * W @ W, left_jacobian @ v)
+    WW = W @ W
+    return pose(np.eye(3) + sinc * W + versine * WW, v + versine * (W @ v) + rest * (WW @ v))
+
+
+def turn_quaternion(w: Array) -> Array:
+    """The unit quaternion x, y, z, w of the turn by a rotation vector, shape (4,)."""
+    half = 0.5 * w
+    cosine, sinc, _, _ = stumpff(_square(half))
+    return np.append(sinc * half, cosine)
+
+
+def unit_quaternion(q: Array) -> Array:
+    """The quaternion with length one; symbols are taken to miss that by rounding only, as products of unit ones do."""
+    if q.dtype == object:
+        return q * (1.5 - 0.5 * (q @ q))
+    return np.asarray(q / np.linalg.norm(q))
+
+
+def _square(w: Array) -> Any:
+    """The squared length of a vector, a Python float where it has numbers."""
+    square = w @ w
+    return square if w.dtype == object else float(square)
 
 
 def logarithm(T: Floats) -> Floats:

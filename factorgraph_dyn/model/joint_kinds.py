@@ -92,11 +92,11 @@ class JointKind:
         """The q whose pose is nearest to T_frame_child, shape (nq,)."""
         raise NotImplementedError
 
-    def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
+    def moved(self, axes: Floats, q: Array, way: Array) -> Array:
         """The configuration reached from q by the constant velocity ``way`` in unit time, shape (nq,)."""
         return q + way
 
-    def normalise(self, q: Floats) -> Floats:
+    def normalise(self, q: Array) -> Array:
         """The same configuration with unit quaternions, shape (nq,)."""
         return q
 
@@ -272,14 +272,13 @@ class Spherical(JointKind):
         """The quaternion."""
         return spatial.quaternion_of_rotation(T_frame_child[:3, :3])
 
-    def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
+    def moved(self, axes: Floats, q: Array, way: Array) -> Array:
         """The quaternion turned by a body rotation vector."""
-        turn = spatial.exponential(np.concatenate([way, np.zeros(3)]))[:3, :3]
-        return self.normalise(spatial.quaternion_product(q, spatial.quaternion_of_rotation(turn)))
+        return self.normalise(spatial.quaternion_product(q, spatial.turn_quaternion(way)))
 
-    def normalise(self, q: Floats) -> Floats:
+    def normalise(self, q: Array) -> Array:
         """The unit quaternion."""
-        return q / np.linalg.norm(q)
+        return spatial.unit_quaternion(q)
 
     def neutral(self) -> Floats:
         """No rotation."""
@@ -324,11 +323,12 @@ class Planar(JointKind):
         p = T_frame_child[:3, 3]
         return np.array([x @ p, y @ p, spatial.turn_about(axes[0], T_frame_child[:3, :3])])
 
-    def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
+    def moved(self, axes: Floats, q: Array, way: Array) -> Array:
         """The end of the circular arc that a constant body velocity draws."""
-        moving = self.pose(axes, 0.0, q) @ spatial.exponential(self.subspace(axes, 0.0, np.eye(4)) @ way)
-        arrived = self.coordinates(axes, 0.0, moving)
-        return np.array([arrived[0], arrived[1], q[2] + way[2]])  # the angle keeps its turns
+        x, y, turn = way
+        _, sinc, versine, _ = spatial.stumpff(turn * turn)
+        arrived = np.array([sinc * x - turn * versine * y, turn * versine * x + sinc * y, turn])
+        return q + self.rate(q, arrived)
 
     def random(self, rng: np.random.Generator, length: float = 1.0) -> Floats:
         """A random position and angle."""
@@ -362,16 +362,15 @@ class Floating(JointKind):
         quaternion = spatial.quaternion_of_rotation(T_frame_child[:3, :3])
         return np.concatenate([T_frame_child[:3, 3], quaternion])
 
-    def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
+    def moved(self, axes: Floats, q: Array, way: Array) -> Array:
         """The pose moved by a body twist."""
-        step = spatial.exponential(way)
-        quaternion = spatial.quaternion_product(q[3:], spatial.quaternion_of_rotation(step[:3, :3]))
-        position = q[:3] + spatial.rotation_of_quaternion(q[3:]) @ step[:3, 3]
-        return self.normalise(np.concatenate([position, quaternion]))
+        position = q[:3] + spatial.rotation_of_quaternion(q[3:]) @ spatial.exponential(way)[:3, 3]
+        turned = spatial.quaternion_product(q[3:], spatial.turn_quaternion(way[:3]))
+        return self.normalise(np.concatenate([position, turned]))
 
-    def normalise(self, q: Floats) -> Floats:
+    def normalise(self, q: Array) -> Array:
         """The same pose with a unit quaternion."""
-        return np.concatenate([q[:3], q[3:] / np.linalg.norm(q[3:])])
+        return np.concatenate([q[:3], spatial.unit_quaternion(q[3:])])
 
     def neutral(self) -> Floats:
         """The identity."""

@@ -9,6 +9,7 @@ All functions take arrays of any scalar type. Work is done once a state.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def link_jacobian(mechanism: Mechanism, q: Floats, link: str) -> Floats:
     return J
 
 
-def integrate(mechanism: Mechanism, q: Floats, v: Floats, step: float = 1.0) -> Floats:
+def integrate(mechanism: Mechanism, q: Array, v: Array, step: Any = 1.0) -> Array:
     """The configuration reached from q by moving with constant v for a time step, shape (nq,)."""
     parts = [
         joint.type.moved(joint.axes, q[mechanism.q_slices[joint.name]], step * v[mechanism.v_slices[joint.name]])

@@ -219,7 +219,7 @@ class Kernel:
             with np.errstate(all="ignore"):
                 self.gufunc(*(array[rows] for array in wide), out=tuple(result[rows] for result in results))
 
-        list(_pool(threads).map(run, range(len(edges) - 1)))
+        list(thread_pool(threads).map(run, range(len(edges) - 1)))
         return results[0] if len(results) == 1 else results
 
     # Looking inside
@@ -364,5 +364,6 @@ def _where(failed: npt.NDArray[np.bool_]) -> str:
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def thread_pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that share a batch."""
     return ThreadPoolExecutor(threads, thread_name_prefix="factorgraph_dyn")

@@ -48,13 +48,15 @@ class Body:
     """IR of a program's arithmetic.
 
     Attributes:
-        text: Definitions of the functions ``@part<k>(ptr workspace)``.
+        name: What the names of its functions begin with, where a module has several bodies.
+        text: Definitions of the functions ``@<name>part<k>(ptr workspace)``.
         calls: What runs, in order.
         slots: Length of the workspace in vectors.
         output_slot: Where the outputs start; the inputs start at 0.
         guard_slot: Where the guard is: not a number in lanes whose outputs are not to be trusted.
     """
 
+    name: str
     text: str
     calls: tuple[Call, ...]
     slots: int
@@ -62,7 +64,7 @@ class Body:
     guard_slot: int
 
 
-def emit_body(program: Program, width: int, *, fma: bool, segment: int = SEGMENT) -> Body:
+def emit_body(program: Program, width: int, *, fma: bool, segment: int = SEGMENT, name: str = "") -> Body:
     """The program's arithmetic as LLVM functions.
 
     Args:
@@ -70,13 +72,15 @@ def emit_body(program: Program, width: int, *, fma: bool, segment: int = SEGMENT
         width: States a vector holds.
         fma: Whether the machine has fused multiply-add.
         segment: Operations a function has at most.
+        name: What the names of its functions begin with.
     """
-    return _Emitter(program, width, fma, segment).emit()
+    return _Emitter(program, width, fma, segment, name).emit()
 
 
 class _Emitter:
-    def __init__(self, program: Program, width: int, fma: bool, segment: int) -> None:
+    def __init__(self, program: Program, width: int, fma: bool, segment: int, name: str) -> None:
         self.program = program
+        self.name = name
         self.width = width
         self.vector = f"<{width} x double>"
         self.fma = fma
@@ -169,7 +173,7 @@ class _Emitter:
                 calls.append(Call(None, arguments, self.angle_slots[angles[0]]))
             calls.append(Call(number))
             pieces.append(self._part(number))
-        return Body("\n".join(pieces), tuple(calls), self.end, self.output_slot, self.guard_slot)
+        return Body(self.name, "\n".join(pieces), tuple(calls), self.end, self.output_slot, self.guard_slot)
 
     def _part(self, number: int) -> str:
         self.lines, self.names, self.counter, self.guard = [], {}, 0, ""
@@ -186,7 +190,7 @@ class _Emitter:
             if node in self.part_of and node in self.slot:
                 self.free.append(self.slot.pop(node))
         body = "\n".join(self.lines)
-        return f"define internal void @part{number}(ptr noalias %w) #0 {{\n{body}\n  ret void\n}}\n"
+        return f"define internal void @{self.name}part{number}(ptr noalias %w) #0 {{\n{body}\n  ret void\n}}\n"
 
     def _keep(self, node: int, number: int) -> None:
         """Store a value where later code looks for it."""

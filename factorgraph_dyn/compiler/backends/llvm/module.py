@@ -16,6 +16,11 @@ def emit_module(program: Program, machine: Machine, *, segment: int = SEGMENT) -
     width = machine.width
     body = emit_body(program, width, fma=machine.fma, segment=segment)
     driver = emit_driver(body, program, width, fma=machine.fma)
+    return preamble(width) + f"{body.text}\n{driver}\n"
+
+
+def preamble(width: int) -> str:
+    """Declarations and attributes that the functions of a module refer to."""
     vector = f"<{width} x double>"
     # A workspace may be larger than a page: probing makes a stack that is too small fail cleanly.
     return f"""
@@ -25,6 +30,4 @@ declare i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1>)
 attributes #0 = {{ nounwind "prefer-vector-width"="{64 * width}" }}
 attributes #1 = {{ nounwind noinline cold }}
 attributes #2 = {{ nounwind "prefer-vector-width"="{64 * width}" "probe-stack"="inline-asm" }}
-{body.text}
-{driver}
 """

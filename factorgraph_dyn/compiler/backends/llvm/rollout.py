@@ -1,0 +1,239 @@
+"""A time loop around the arithmetic: states stay in SIMD lanes from the first step to the last.
+
+Takes the forward program and the programs of a step (`compiler.rollout.pieces`); gives IR text with the entry point
+
+    @rollout(arguments)     arguments: the words that `ARGUMENTS` names, in this order
+
+A tile of ``width`` rollouts runs through all its steps before the next one starts. It has two workspaces: the forward
+body's (q, v, tau | a | ...) and one that all pieces of the integrator share (q, v, a of each stage, step | state | ...),
+in which q and v stay what they were at the start of the step. The last rollouts of a batch go through the same code
+with the last one repeated. The work runs once a mechanism and integrator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from factorgraph_dyn.compiler.backends.llvm.body import SEGMENT, Body, emit_body
+from factorgraph_dyn.compiler.backends.llvm.driver import evaluate_function
+from factorgraph_dyn.compiler.backends.llvm.machine import Machine
+from factorgraph_dyn.compiler.backends.llvm.module import preamble
+from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, load_rows, store_rows
+from factorgraph_dyn.compiler.backends.llvm.sincos import sincos_functions
+from factorgraph_dyn.compiler.program import Program
+
+ENTRY_POINT = "rollout"
+ARGUMENTS = (
+    "count", "steps", "record_every", "rows", "step",
+    "q", "q_stride", "v", "v_stride", "tau", "tau_stride", "tau_step_stride", "q_out", "v_out",
+)  # fmt: skip
+"""Counts, the bits of the step in s, and for every array its address and strides in bytes; rows are contiguous."""
+
+
+@dataclass(frozen=True)
+class StepPrograms:
+    """What runs in one step.
+
+    Attributes:
+        forward: (q, v, tau) -> a.
+        stages: (q, v, a of every stage, step) -> state at which the next acceleration is wanted.
+        advances: Likewise, each -> state that takes the place of (q, v): the integrator's last, and what closes loops.
+    """
+
+    forward: Program
+    stages: tuple[Program, ...]
+    advances: tuple[Program, ...]
+
+
+def emit_rollout(programs: StepPrograms, machine: Machine, *, segment: int = SEGMENT) -> str:
+    """IR text of a rollout for a machine."""
+    return _Emitter(programs, machine, segment).emit()
+
+
+class _Emitter:
+    def __init__(self, programs: StepPrograms, machine: Machine, segment: int) -> None:
+        self.width, self.fma = machine.width, machine.fma
+        self.vector = f"<{self.width} x double>"
+        self.forward = self._body(programs.forward, segment, "")
+        self.stages = [self._body(program, segment, f"stage{k}_") for k, program in enumerate(programs.stages)]
+        bodies: dict[int, Body] = {}
+        for program in programs.advances:  # one that runs twice is one
+            if id(program) not in bodies:
+                bodies[id(program)] = self._body(program, segment, f"advance{len(bodies)}_")
+        self.advances = [bodies[id(program)] for program in programs.advances]
+        self.bodies = [self.forward, *self.stages, *bodies.values()]
+        q, v, self.tau = (operand.size for operand in programs.forward.arguments)
+        self.sizes = (q, v)
+        self.state = q + v
+        self.a = programs.forward.results[0].size
+        self.step_slot = self.advances[0].output_slot - 1
+        self.outputs = {"": self.a} | {body.name: self.state for body in self.bodies[1:]}
+        self.lines: list[str] = []
+        self.counter = 0
+
+    def _body(self, program: Program, segment: int, name: str) -> Body:
+        return emit_body(program, self.width, fma=self.fma, segment=segment, name=name)
+
+    def emit(self) -> str:
+        in_sizes, out_sizes = {*self.sizes, self.tau}, set(self.sizes)
+        return "\n".join(
+            [
+                preamble(self.width),
+                sincos_functions(self.width, fma=self.fma),
+                gather_scatter(self.width),
+                *(load_rows(size, self.width) for size in sorted(in_sizes)),
+                *(store_rows(size, self.width) for size in sorted(out_sizes)),
+                *(self._tile_function("load", "gather", size) for size in sorted(in_sizes)),
+                *(self._tile_function("store", "scatter", size) for size in sorted(out_sizes)),
+                *(body.text for body in self.bodies),
+                *(evaluate_function(body, self.outputs[body.name], self.width) for body in self.bodies),
+                self._step_function(),
+                self._record_function(),
+                self._loop(),
+            ]
+        )
+
+    def _tile_function(self, fast: str, slow: str, size: int) -> str:
+        """@tile_load<n>, @tile_store<n>(slots, rows, stride, count): full tiles by transposing, others by number."""
+        return f"""
+define internal void @tile_{fast}{size}(ptr noalias %w, ptr %rows, i64 %stride, i64 %count) #0 {{
+  %full = icmp eq i64 %count, {self.width}
+  br i1 %full, label %fast, label %slow
+fast:
+  call void @{fast}{size}(ptr %w, ptr %rows, i64 %stride)
+  ret void
+slow:
+  call void @{slow}(ptr %w, ptr %rows, i64 %count, i64 1, i64 {size}, i64 %stride, i64 0, i64 8)
+  ret void
+}}"""
+
+    def _address(self, base: str, slot: int) -> str:
+        self.counter += 1
+        self.lines.append(f"  %p{self.counter} = getelementptr {self.vector}, ptr {base}, i64 {slot}")
+        return f"%p{self.counter}"
+
+    def _copy(self, source: tuple[str, int], targets: Sequence[tuple[str, int]], count: int) -> None:
+        """Copy vectors between workspaces."""
+        for k in range(count):
+            at = self._address(source[0], source[1] + k)
+            self.lines.append(f"  %x{self.counter} = load {self.vector}, ptr {at}, align {8 * self.width}")
+            value = f"%x{self.counter}"
+            for base, slot in targets:
+                to = self._address(base, slot + k)
+                self.lines.append(f"  store {self.vector} {value}, ptr {to}, align {8 * self.width}")
+
+    def _step_function(self) -> str:
+        """@step(forward's workspace, integrator's workspace): from one state to the next, torques in place."""
+        self.lines = []
+        for stage in range(len(self.stages) + 1):
+            if stage:
+                body = self.stages[stage - 1]
+                self.lines.append(f"  call void @{body.name}evaluate(ptr %u)")
+                self._copy(("%u", body.output_slot), [("%w", 0)], self.state)
+            self.lines.append("  call void @evaluate(ptr %w)")
+            self._copy(("%w", self.forward.output_slot), [("%u", self.state + stage * self.a)], self.a)
+        for body in self.advances:
+            self.lines.append(f"  call void @{body.name}evaluate(ptr %u)")
+            targets = [("%u", 0), ("%w", 0)] if body is self.advances[-1] else [("%u", 0)]
+            self._copy(("%u", body.output_slot), targets, self.state)
+        text = "\n".join(self.lines)
+        return f"define internal void @step(ptr noalias %w, ptr noalias %u) #0 {{\n{text}\n  ret void\n}}"
+
+    def _record_function(self) -> str:
+        """@record(integrator's workspace, q rows, v rows, strides, count): the state goes to a row of every rollout."""
+        q, v = self.sizes
+        return f"""
+define internal void @record(ptr noalias %u, ptr %q, ptr %v, i64 %q_stride, i64 %v_stride, i64 %count) #0 {{
+  call void @tile_store{q}(ptr %u, ptr %q, i64 %q_stride, i64 %count)
+  %uv = getelementptr {self.vector}, ptr %u, i64 {q}
+  call void @tile_store{v}(ptr %uv, ptr %v, i64 %v_stride, i64 %count)
+  ret void
+}}"""
+
+    def _loop(self) -> str:
+        width, vector, (q, v) = self.width, self.vector, self.sizes
+        slots = max(body.slots for body in self.bodies[1:])
+        words = "\n".join(
+            f"  %a_{name} = getelementptr i64, ptr %args, i64 {k}\n  %{name} = load i64, ptr %a_{name}, align 8"
+            for k, name in enumerate(ARGUMENTS)
+        )
+        self.lines = []
+        self._copy(("%u", 0), [("%w", 0)], self.state)
+        start = "\n".join(self.lines)
+        zeros = ", ".join(["i32 0"] * width)
+        return f"""
+define void @{ENTRY_POINT}(ptr %args) #2 {{
+entry:
+  %w = alloca [{self.forward.slots * width} x double], align {8 * width}
+  %u = alloca [{slots * width} x double], align {8 * width}
+{words}
+  %h = bitcast i64 %step to double
+  %h0 = insertelement {vector} poison, double %h, i64 0
+  %hs = shufflevector {vector} %h0, {vector} poison, <{width} x i32> <{zeros}>
+  %uh = getelementptr {vector}, ptr %u, i64 {self.step_slot}
+  store {vector} %hs, ptr %uh, align {8 * width}
+  %uv = getelementptr {vector}, ptr %u, i64 {q}
+  %wtau = getelementptr {vector}, ptr %w, i64 {q + v}
+  %q_lanes = mul i64 %rows, {8 * q}
+  %v_lanes = mul i64 %rows, {8 * v}
+  %some = icmp sgt i64 %count, 0
+  br i1 %some, label %tile, label %end
+tile:
+  %i = phi i64 [0, %entry], [%i1, %tile_next]
+  %left = sub i64 %count, %i
+  %full = icmp sge i64 %left, {width}
+  %lanes = select i1 %full, i64 {width}, i64 %left
+{self._offset("q_at", "q", "%i", "%q_stride")}
+{self._offset("v_at", "v", "%i", "%v_stride")}
+{self._offset("tau_at", "tau", "%i", "%tau_stride")}
+{self._offset("qo_at", "q_out", "%i", "%q_lanes")}
+{self._offset("vo_at", "v_out", "%i", "%v_lanes")}
+  call void @tile_load{q}(ptr %u, ptr %q_at, i64 %q_stride, i64 %lanes)
+  call void @tile_load{v}(ptr %uv, ptr %v_at, i64 %v_stride, i64 %lanes)
+{start}
+  call void @record(ptr %u, ptr %qo_at, ptr %vo_at, i64 %q_lanes, i64 %v_lanes, i64 %lanes)
+  %moves = icmp sgt i64 %steps, 0
+  br i1 %moves, label %time, label %tile_next
+time:
+  %t = phi i64 [0, %tile], [%t1, %time_next]
+  %row = phi i64 [0, %tile], [%row1, %time_next]
+  %since = phi i64 [0, %tile], [%since_next, %time_next]
+  %tau_off = mul i64 %t, %tau_step_stride
+  %tau_now = getelementptr i8, ptr %tau_at, i64 %tau_off
+  call void @tile_load{self.tau}(ptr %wtau, ptr %tau_now, i64 %tau_stride, i64 %lanes)
+  call void @step(ptr %w, ptr %u)
+  %t1 = add i64 %t, 1
+  %since1 = add i64 %since, 1
+  %due = icmp eq i64 %since1, %record_every
+  %more = icmp slt i64 %t1, %steps
+  %over = xor i1 %more, true
+  %recorded = or i1 %due, %over
+  br i1 %recorded, label %note, label %time_next
+note:
+  %row_new = add i64 %row, 1
+  %qr = mul i64 %row_new, {8 * q}
+  %vr = mul i64 %row_new, {8 * v}
+  %qo_now = getelementptr i8, ptr %qo_at, i64 %qr
+  %vo_now = getelementptr i8, ptr %vo_at, i64 %vr
+  call void @record(ptr %u, ptr %qo_now, ptr %vo_now, i64 %q_lanes, i64 %v_lanes, i64 %lanes)
+  br label %time_next
+time_next:
+  %row1 = phi i64 [%row, %time], [%row_new, %note]
+  %since_next = phi i64 [%since1, %time], [0, %note]
+  br i1 %more, label %time, label %tile_next
+tile_next:
+  %i1 = add i64 %i, {width}
+  %again = icmp slt i64 %i1, %count
+  br i1 %again, label %tile, label %end
+end:
+  ret void
+}}"""
+
+    def _offset(self, name: str, array: str, index: str, stride: str) -> str:
+        """The address of an array's entry by its number and stride."""
+        return (
+            f"  %{name}_p = inttoptr i64 %{array} to ptr\n"
+            f"  %{name}_o = mul i64 {index}, {stride}\n"
+            f"  %{name} = getelementptr i8, ptr %{name}_p, i64 %{name}_o"
+        )
