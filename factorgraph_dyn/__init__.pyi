@@ -11,6 +11,7 @@ from factorgraph_dyn.compiler import (
     Kernel as Kernel,
     compile as compile,
 )
+from factorgraph_dyn.compiler.rollout.rollout import rollout as rollout
 from factorgraph_dyn.equations import (
     Factor as Factor,
     Known as Known,

@@ -222,8 +222,8 @@ def rotation_vector(R: Floats) -> Floats:
 def stumpff(square: Any) -> tuple[Any, Any, Any, Any]:
     """Stumpff's functions c_0 to c_3 of x^2: cos x, sin x / x, (1 - cos x) / x^2, (x - sin x) / x^3.
 
-    They are power series of the square, c_k(z) = sum of (-z)^i / (k + 2 i)!, so that nothing has to be told apart where x
-    is zero. A square is divided by four until the series is short, and the angle doubled as often on the way back
+    They are power series of the square, c_k(z) = sum of (-z)^i / (k + 2 i)!, so that nothing has to be told apart where
+    x is zero. A square is divided by four until the series is short, and the angle doubled as often on the way back
     (Danby, Fundamentals of Celestial Mechanics, section 6.9). A symbol is taken to be at most ``LARGEST_TURN`` squared.
     """
     largest = square if isinstance(square, float) else LARGEST_TURN**2

@@ -1,17 +1,16 @@
 """A rollout in machine code: made, proved, kept on disk, and called with arrays.
 
 Takes a mechanism and an integrator; gives a `CompiledRollout`. It is the forward kernel's program, the integrator's
-(`pieces`) and, for closed loops, what closes them (`closing`), in one loop over time. The work runs once a mechanism and
-integrator: milliseconds from the cache, else somewhat more than the forward kernel takes.
+(`pieces`) and, for closed loops, what closes them (`closing`), in one loop over time. The work runs once a mechanism
+and integrator: milliseconds from the cache, else somewhat more than the forward kernel takes.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,10 @@ from factorgraph_dyn.compiler.backends.llvm.rollout import ARGUMENTS, ENTRY_POIN
 from factorgraph_dyn.compiler.kernel import cache
 from factorgraph_dyn.compiler.kernel.compile import compile, versions
 from factorgraph_dyn.compiler.kernel.kernel import Kernel, thread_pool
+from factorgraph_dyn.compiler.rollout.closing import RUNS, closing_program
 from factorgraph_dyn.compiler.rollout.pieces import integrator_pieces
+from factorgraph_dyn.compiler.rollout.proof import HOLDS, largest_error
+from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.spatial import Floats
 
@@ -60,12 +62,12 @@ class CompiledRollout:
         count, steps, _ = tau.shape
         rows = 1 - (-steps // record_every)
         q_out, v_out = np.empty((count, rows, q.shape[1])), np.empty((count, rows, v.shape[1]))
-        arrays = [_with_plain_rows(array) for array in (q, v, tau)]
+        q, v, tau = _with_plain_rows(q), _with_plain_rows(v), _with_plain_rows(tau)
         edges = np.linspace(0, count, min(threads, max(count, 1)) + 1).astype(int)
 
         def part(k: int) -> None:
             mine = slice(edges[k], edges[k + 1])
-            self._call(*(array[mine] for array in (*arrays, q_out, v_out)), step, record_every)
+            self._call(q[mine], v[mine], tau[mine], q_out[mine], v_out[mine], step, record_every)
 
         if len(edges) == 2:
             part(0)
@@ -117,13 +119,22 @@ def compiled_rollout(mechanism: Mechanism, integrator: str) -> CompiledRollout:
     if entry is not None and code is not None:
         return CompiledRollout(mechanism, integrator, kernel, code, **entry.facts)
     stored = machine.object_code(emit_rollout(_programs(kernel, integrator), host), host)
-    code = machine.load(stored, _ENTRIES, host)
-    facts: dict[str, Any] = {"accuracy": 0.0}
-    cache.write(name, cache.Entry(facts, stored))
-    return CompiledRollout(mechanism, integrator, kernel, code, **facts)
+    made = CompiledRollout(mechanism, integrator, kernel, machine.load(stored, _ENTRIES, host), np.nan)
+    error = largest_error(made.run, kernel, integrator)
+    if not error <= HOLDS:
+        raise CompileError(
+            f"The {integrator} rollout of mechanism {mechanism.name!r} does not do what its kernel does in a loop, and "
+            f"is not given away: states differ by {error:.1e} of their size. Use fgd.simulate with "
+            "engine=fgd.compile(mechanism)."
+        )
+    cache.write(name, cache.Entry({"accuracy": error}, stored))
+    return replace(made, accuracy=error)
 
 
 def _programs(kernel: Kernel, integrator: str) -> StepPrograms:
     """What runs in one step."""
     pieces = integrator_pieces(kernel.mechanism, integrator)
-    return StepPrograms(kernel.program(), pieces.stages, (pieces.last,))
+    advances = [pieces.last]
+    if kernel.mechanism.is_closed_kind:
+        advances += [closing_program(kernel.mechanism, [part.size for part in pieces.last.arguments])] * RUNS
+    return StepPrograms(kernel.program(), pieces.stages, tuple(advances))

@@ -5,9 +5,9 @@ Takes the forward program and the programs of a step (`compiler.rollout.pieces`)
     @rollout(arguments)     arguments: the words that `ARGUMENTS` names, in this order
 
 A tile of ``width`` rollouts runs through all its steps before the next one starts. It has two workspaces: the forward
-body's (q, v, tau | a | ...) and one that all pieces of the integrator share (q, v, a of each stage, step | state | ...),
-in which q and v stay what they were at the start of the step. The last rollouts of a batch go through the same code
-with the last one repeated. The work runs once a mechanism and integrator.
+body's (q, v, tau | a | ...) and one that all pieces of the integrator share (q, v, a of each stage, step | state |
+...), in which q and v stay what they were at the start of the step. The last rollouts of a batch go through the same
+code with the last one repeated. The work runs once a mechanism and integrator.
 """
 
 from __future__ import annotations
