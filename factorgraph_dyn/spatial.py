@@ -22,7 +22,8 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]  # float64, or object arrays of symbols
 Floats = npt.NDArray[np.float64]
 
-SMALL_ANGLE = 1e-8  # below it the series of log is exact in double precision
+SMALL_ANGLE = 1e-8  # below it the series of log and exp are exact in double precision
+
 LARGEST_TURN = 8.0  # rad of one motion whose exponential is had of symbols
 _TERMS = 9  # of a series whose x is at most 1: the next is below rounding
 
@@ -183,9 +184,24 @@ def quaternion_of_rotation(R: Floats) -> Floats:
 
 
 def quaternion_product(a: Array, b: Array) -> Array:
-    """The Hamilton product a b of two quaternions x, y, z, w, shape (4,)."""
-    vector = a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3])
-    return np.append(vector, a[3] * b[3] - a[:3] @ b[:3])
+    """The Hamilton product a b of quaternions x, y, z, w, shape (..., 4)."""
+    (u, s), (v, t) = (a[..., :3], a[..., 3:]), (b[..., :3], b[..., 3:])
+    scalar = s * t - (u * v).sum(axis=-1, keepdims=True)
+    return np.concatenate([s * v + t * u + np.cross(u, v), scalar], axis=-1)
+
+
+def conjugate(quaternion: Array) -> Array:
+    """The quaternion of the opposite turn, shape (..., 4)."""
+    opposite: Array = quaternion * np.array([-1.0, -1.0, -1.0, 1.0])
+    return opposite
+
+
+def turned(quaternion: Array, vector: Array) -> Array:
+    """Vectors turned by unit quaternions, shape (..., 3)."""
+    u, w = quaternion[..., :3], quaternion[..., 3:]
+    twice = 2.0 * np.cross(u, vector)
+    rotated: Array = vector + w * twice + np.cross(u, twice)
+    return rotated
 
 
 def quaternion_rate(q: Array, omega: Array) -> Array:
@@ -211,80 +227,106 @@ def turn_between(axis: Floats, start: Floats, end: Floats) -> float:
 
 def rotation_vector(R: Floats) -> Floats:
     """The logarithm of a rotation: unit axis times angle in [0, pi], shape (3,)."""
-    q = quaternion_of_rotation(R)
-    sine = float(np.linalg.norm(q[:3]))
-    if sine < SMALL_ANGLE:
-        return 2.0 * q[:3]
-    angle = 2.0 * float(np.arctan2(sine, q[3]))
-    return angle / sine * q[:3]
+    return turn_of_quaternion(quaternion_of_rotation(R))
 
 
-def stumpff(square: Any) -> tuple[Any, Any, Any, Any]:
-    """Stumpff's functions c_0 to c_3 of x^2: cos x, sin x / x, (1 - cos x) / x^2, (x - sin x) / x^3.
+def quaternion_of_turn(w: Array) -> Array:
+    """The unit quaternions of rotation vectors, shape (..., 4)."""
+    half = 0.5 * w
+    cosine, sine_share, _, _ = stumpff(_square(half))
+    return np.concatenate([sine_share * half, cosine], axis=-1)
 
-    They are power series of the square, c_k(z) = sum of (-z)^i / (k + 2 i)!, so that nothing has to be told apart where
-    x is zero. A square is divided by four until the series is short, and the angle doubled as often on the way back
-    (Danby, Fundamentals of Celestial Mechanics, section 6.9). A symbol is taken to be at most ``LARGEST_TURN`` squared.
+
+def unit_quaternion(q: Array) -> Array:
+    """Quaternions with length one; symbols are taken to miss it by rounding only, as products of unit ones do."""
+    unit: Array = q * (1.5 - 0.5 * _square(q)) if q.dtype == object else q / np.linalg.norm(q, axis=-1, keepdims=True)
+    return unit
+
+
+def turn_of_quaternion(quaternion: Floats) -> Floats:
+    """The rotation vectors, of angles in [0, pi], of unit quaternions, shape (..., 3); for numbers."""
+    u, w = quaternion[..., :3], quaternion[..., 3:]
+    sine = np.linalg.norm(u, axis=-1, keepdims=True)
+    half = np.arctan2(sine, np.abs(w))
+    is_still = sine == 0
+    share = np.where(is_still, 1.0, half) / np.where(is_still, 1.0, sine)
+    turn: Floats = np.copysign(2.0, w) * share * u
+    return turn
+
+
+def arc(w: Array, v: Array) -> Array:
+    """Where the origin gets to, seen from its start, by the constant body twist [w; v] in unit time, shape (..., 3).
+
+    p = v + (1 - cos) / angle^2  w x v + (1 - sin / angle) / angle^2  w x (w x v)
     """
-    largest = square if isinstance(square, float) else LARGEST_TURN**2
-    doublings = math.ceil(0.5 * math.log2(largest)) if 1.0 < largest < math.inf else 0
+    _, _, second, third = stumpff(_square(w))
+    across = np.cross(w, v)
+    end: Array = v + second * across + third * np.cross(w, across)
+    return end
+
+
+def velocity_of_arc(w: Floats, p: Floats) -> Floats:
+    """The v whose arc with a turn w of less than 2 pi ends at p, shape (..., 3)."""
+    angle = np.linalg.norm(w, axis=-1, keepdims=True)
+    is_small = angle < SMALL_ANGLE
+    half = 0.5 * np.where(is_small, 1.0, angle)
+    third = np.where(is_small, 1.0 / 12.0, 0.25 * (1.0 - half / np.tan(half)) / half**2)
+    across = np.cross(w, p)
+    v: Floats = p - 0.5 * across + third * np.cross(w, across)
+    return v
+
+
+def stumpff(square: Array) -> tuple[Array, Array, Array, Array]:
+    """Stumpff's functions c_0 to c_3 of x^2: cos x, sin x / x, (1 - cos x) / x^2, (x - sin x) / x^3, as arrays.
+
+    Symbols, which are taken to be at most ``LARGEST_TURN`` squared, go without square roots and without telling small x
+    apart: c_k(z) is the sum of (-z)^i / (k + 2 i)!. The square is divided by four until the series is short, and the
+    angle doubled as often on the way back (Danby, Fundamentals of Celestial Mechanics, section 6.9).
+    """
+    if square.dtype != object:
+        angle = np.sqrt(square)
+        is_small = angle < SMALL_ANGLE
+        sine_share = _sine_share(angle)
+        third = np.where(is_small, 1.0 / 6.0, (1.0 - sine_share) / np.where(is_small, 1.0, square))
+        # sin^2(x/2) instead of 1 - cos(x), which cancels for small angles
+        return np.cos(angle), sine_share, 0.5 * _sine_share(0.5 * angle) ** 2, third
+    doublings = math.ceil(math.log2(LARGEST_TURN))
     z = square * 0.25**doublings
-    c_2, c_3 = (sum_of_powers(-z, [1.0 / math.factorial(k + 2 * i) for i in range(_TERMS)]) for k in (2, 3))
+    c_2, c_3 = (_sum_of_powers(-z, [1.0 / math.factorial(k + 2 * i) for i in range(_TERMS)]) for k in (2, 3))
     for _ in range(doublings):
         c_0, c_1 = 1.0 - z * c_2, 1.0 - z * c_3
         z, c_2, c_3 = 4.0 * z, 0.5 * c_1 * c_1, 0.25 * (c_2 + c_0 * c_3)
     return 1.0 - z * c_2, 1.0 - z * c_3, c_2, c_3
 
 
-def sum_of_powers(x: Any, coefficients: Sequence[float]) -> Any:
+def _sum_of_powers(x: Array, coefficients: Sequence[float]) -> Array:
     """The polynomial of x with these coefficients, that of the number 1 first."""
-    total = coefficients[-1]
-    for coefficient in coefficients[-2::-1]:
+    total = x * coefficients[-1] + coefficients[-2]
+    for coefficient in coefficients[-3::-1]:
         total = total * x + coefficient
     return total
+
+
+def _square(w: Array) -> Array:
+    """The squared lengths of vectors, shape (..., 1)."""
+    return np.asarray((w * w).sum(axis=-1, keepdims=True))
+
+
+def _sine_share(angle: Floats) -> Floats:
+    """The sine of an angle as a share of it: 1 at zero."""
+    return np.where(angle == 0, 1.0, np.sin(angle) / np.where(angle == 0, 1.0, angle))
 
 
 def exponential(twist: Array) -> Array:
     """The pose reached by moving with a constant twist for unit time, shape (4, 4)."""
     w, v = twist[:3], twist[3:]
-    _, sinc, versine, rest = stumpff(_square(w))
-    W = skew(w)
-    WW = W @ W
-    return pose(np.eye(3) + sinc * W + versine * WW, v + versine * (W @ v) + rest * (WW @ v))
-
-
-def turn_quaternion(w: Array) -> Array:
-    """The unit quaternion x, y, z, w of the turn by a rotation vector, shape (4,)."""
-    half = 0.5 * w
-    cosine, sinc, _, _ = stumpff(_square(half))
-    return np.append(sinc * half, cosine)
-
-
-def unit_quaternion(q: Array) -> Array:
-    """The quaternion with length one; symbols are taken to miss that by rounding only, as products of unit ones do."""
-    if q.dtype == object:
-        return q * (1.5 - 0.5 * (q @ q))
-    return np.asarray(q / np.linalg.norm(q))
-
-
-def _square(w: Array) -> Any:
-    """The squared length of a vector, a Python float where it has numbers."""
-    square = w @ w
-    return square if w.dtype == object else float(square)
+    return pose(rotation_of_quaternion(quaternion_of_turn(w)), arc(w, v))
 
 
 def logarithm(T: Floats) -> Floats:
     """The twist whose exponential is T, shape (6,)."""
     w = rotation_vector(T[:3, :3])
-    angle = float(np.linalg.norm(w))
-    W = skew(w)
-    if angle < SMALL_ANGLE:
-        inverse_jacobian = np.eye(3) - 0.5 * W
-    else:
-        half = 0.5 * angle
-        factor = (1.0 - half / np.tan(half)) / angle**2
-        inverse_jacobian = np.eye(3) - 0.5 * W + factor * W @ W
-    return np.concatenate([w, inverse_jacobian @ T[:3, 3]])
+    return np.concatenate([w, velocity_of_arc(w, T[:3, 3])])
 
 
 def perpendicular_axes(axis: Floats) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_choice, check_count, check_positive, real_numbers
+from factorgraph_dyn.checks import check_choice, check_count, check_positive
 from factorgraph_dyn.compiler.rollout.compiled import CompiledRollout, compiled_rollout
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
@@ -56,42 +56,19 @@ def rollout(
     check_choice(integrator, INTEGRATORS, "The integrator")
     seconds = check_positive(step, "The step", InputError)
     every, count = check_count(record_every, "record_every"), check_count(threads, "threads")
-    q, v = _rows(mechanism, q0, mechanism.nq, "q0"), _rows(mechanism, v0, mechanism.nv, "v0")
-    torques = _rows(mechanism, tau, mechanism.nv, "tau", "(..., steps, nv)", 2)
-    _check_quaternions(mechanism, q)
+    q, v = mechanism.check_q(q0, batch=True, what="q0"), mechanism.check_v(v0, "v0", batch=True)
+    torques = mechanism.check_v(tau, "tau", batch=True)
+    if torques.ndim < 2:
+        raise InputError(
+            f"tau has shape {torques.shape}; it must be (..., steps, {mechanism.nv}): the torques of every step. For "
+            "the same torques in all steps use np.broadcast_to(tau, (steps, len(tau)))."
+        )
     batch = _batch(q, v, torques)
     compiled = compiled_rollout(mechanism, integrator)
     q, v, torques = _flat(q, batch, 1), _flat(v, batch, 1), _flat(torques, batch, 2)
     q_rows, v_rows = compiled.run(q, v, torques, seconds, every, count)
     _check_starts(compiled, q, v, torques, v_rows, batch)
     return q_rows.reshape(*batch, *q_rows.shape[1:]), v_rows.reshape(*batch, *v_rows.shape[1:])
-
-
-def _rows(
-    mechanism: Mechanism, value: npt.ArrayLike, size: int, what: str, shape: str | None = None, axes: int = 1
-) -> Floats:
-    """Finite numbers whose last axis is the mechanism's."""
-    array = real_numbers(value, what, InputError)
-    wanted = shape or f"(..., {size})"
-    if array.ndim < axes or array.shape[-1] != size:
-        raise InputError(
-            f"{what} has shape {array.shape}; it must be {wanted.replace('nv', str(size))} for mechanism "
-            f"{mechanism.name!r}, whose joints are {', '.join(mechanism.joint_names)}."
-        )
-    # A sum tells in one reading; only where it fails are the numbers looked at one by one.
-    if not np.isfinite(array.sum()) and not np.isfinite(array).all():
-        first = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
-        raise InputError(f"{what} is not finite at {first}: {array[first]}.")
-    return array
-
-
-def _check_quaternions(mechanism: Mechanism, q: Floats) -> None:
-    """Raise where a start has a quaternion that is not a unit one."""
-    rows = q.reshape(-1, mechanism.nq)
-    for joint in mechanism.movable_joints:
-        if joint.type.has_quaternion and len(rows):
-            parts = rows[:, mechanism.q_slices[joint.name]][:, -4:]
-            mechanism.check_q(rows[int(np.argmax(np.abs((parts**2).sum(axis=1) - 1.0)))])
 
 
 def _batch(q: Floats, v: Floats, tau: Floats) -> tuple[int, ...]:
