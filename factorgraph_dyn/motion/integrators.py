@@ -35,17 +35,17 @@ def semi_implicit(move: Move, accelerate: Accelerate, q: Array, v: Array, step: 
 def rk4(move: Move, accelerate: Accelerate, q: Array, v: Array, step: Any) -> tuple[Array, Array]:
     """The state after a step of the fourth-order Runge-Kutta method; four accelerations."""
     half = 0.5 * step
-    u_1, a_1 = step * v, accelerate(0.0, q, v)
-    q_2, v_2 = move(q, 0.5 * u_1), v + half * a_1
-    u_2, a_2 = step * v_2, accelerate(0.5, q_2, v_2)
-    q_3, v_3 = move(q, 0.5 * u_2), v + half * a_2
-    u_3, a_3 = step * v_3, accelerate(0.5, q_3, v_3)
-    q_4, v_4 = move(q_2, u_3 - 0.5 * u_1), v + step * a_3
-    u_4, a_4 = step * v_4, accelerate(1.0, q_4, v_4)
-    both = (u_2 + u_3) * (1 / 6)
-    q_middle = move(q, 0.25 * u_1 + both - (1 / 12) * u_4)
-    q_new = move(q_middle, 0.25 * u_4 + both - (1 / 12) * u_1)
-    return q_new, v + (step * (1 / 6)) * (a_1 + 2.0 * (a_2 + a_3) + a_4)
+    a_1 = accelerate(0.0, q, v)
+    to_middle = half * v
+    q_2, v_2 = move(q, to_middle), v + half * a_1
+    a_2 = accelerate(0.5, q_2, v_2)
+    q_3, v_3 = move(q, half * v_2), v + half * a_2
+    a_3 = accelerate(0.5, q_3, v_3)
+    q_4, v_4 = move(q_2, step * v_3 - to_middle), v + step * a_3
+    a_4 = accelerate(1.0, q_4, v_4)
+    # half of the whole way, and what its first half has more of the early velocities
+    mean, early = (step / 12) * (v + 2.0 * (v_2 + v_3) + v_4), (step / 6) * (v - v_4)
+    return move(move(q, mean + early), mean - early), v + (step / 6) * (a_1 + 2.0 * (a_2 + a_3) + a_4)
 
 
 INTEGRATORS: dict[str, Step] = {"rk4": rk4, "semi_implicit": semi_implicit}
