@@ -89,7 +89,7 @@ class _Emitter:
                 *(body.text for body in self.bodies),
                 *(evaluate_function(body, self.outputs[body.name], self.width) for body in self.bodies),
                 self._step_function(),
-                self._record_function(),
+                self._tile_functions(),
                 self._loop(),
             ]
         )
@@ -140,70 +140,105 @@ slow:
         text = "\n".join(self.lines)
         return f"define internal void @step(ptr noalias %w, ptr noalias %u) #0 {{\n{text}\n  ret void\n}}"
 
-    def _record_function(self) -> str:
-        """@record(integrator's workspace, q rows, v rows, strides, count): the state goes to a row of every rollout."""
-        q, v = self.sizes
-        return f"""
-define internal void @record(ptr noalias %u, ptr %q, ptr %v, i64 %q_stride, i64 %v_stride, i64 %count) #0 {{
-  call void @tile_store{q}(ptr %u, ptr %q, i64 %q_stride, i64 %count)
-  %uv = getelementptr {self.vector}, ptr %u, i64 {q}
-  call void @tile_store{v}(ptr %uv, ptr %v, i64 %v_stride, i64 %count)
-  ret void
-}}"""
+    def _tile_functions(self) -> str:
+        """What is done to the tile of rollouts that starts at number %i: its start, a step, a record.
 
-    def _loop(self) -> str:
+        @tile_start(arguments, w, u, i)    @tile_step(arguments, w, u, i, t)    @tile_record(arguments, u, i, row)
+        """
         width, vector, (q, v) = self.width, self.vector, self.sizes
-        slots = max(body.slots for body in self.bodies[1:])
-        words = "\n".join(
-            f"  %a_{name} = getelementptr i64, ptr %args, i64 {k}\n  %{name} = load i64, ptr %a_{name}, align 8"
-            for k, name in enumerate(ARGUMENTS)
-        )
+        zeros = ", ".join(["i32 0"] * width)
         self.lines = []
         self._copy(("%u", 0), [("%w", 0)], self.state)
-        start = "\n".join(self.lines)
-        zeros = ", ".join(["i32 0"] * width)
+        copies = "\n".join(self.lines)
+        lanes = f"""  %left = sub i64 %count, %i
+  %full = icmp sge i64 %left, {width}
+  %lanes = select i1 %full, i64 {width}, i64 %left"""
         return f"""
-define void @{ENTRY_POINT}(ptr %args) #2 {{
-entry:
-  %w = alloca [{self.forward.slots * width} x double], align {8 * width}
-  %u = alloca [{slots * width} x double], align {8 * width}
-{words}
+define internal void @tile_start(ptr %args, ptr noalias %w, ptr noalias %u, i64 %i) #0 {{
+{self._words("count", "step", "q", "q_stride", "v", "v_stride")}
+{lanes}
   %h = bitcast i64 %step to double
   %h0 = insertelement {vector} poison, double %h, i64 0
   %hs = shufflevector {vector} %h0, {vector} poison, <{width} x i32> <{zeros}>
   %uh = getelementptr {vector}, ptr %u, i64 {self.step_slot}
   store {vector} %hs, ptr %uh, align {8 * width}
+{self._place("q_at", "q", "q_stride")}
+{self._place("v_at", "v", "v_stride")}
   %uv = getelementptr {vector}, ptr %u, i64 {q}
-  %wtau = getelementptr {vector}, ptr %w, i64 {q + v}
-  %q_lanes = mul i64 %rows, {8 * q}
-  %v_lanes = mul i64 %rows, {8 * v}
+  call void @tile_load{q}(ptr %u, ptr %q_at, i64 %q_stride, i64 %lanes)
+  call void @tile_load{v}(ptr %uv, ptr %v_at, i64 %v_stride, i64 %lanes)
+{copies}
+  call void @tile_record(ptr %args, ptr %u, i64 %i, i64 0)
+  ret void
+}}
+define internal void @tile_step(ptr %args, ptr noalias %w, ptr noalias %u, i64 %i, i64 %t) #0 {{
+{self._words("count", "tau", "tau_stride", "tau_step_stride")}
+{lanes}
+{self._place("tau_at", "tau", "tau_stride")}
+  %past = mul i64 %t, %tau_step_stride
+  %tau_now = getelementptr i8, ptr %tau_at, i64 %past
+  %w_tau = getelementptr {vector}, ptr %w, i64 {q + v}
+  call void @tile_load{self.tau}(ptr %w_tau, ptr %tau_now, i64 %tau_stride, i64 %lanes)
+  call void @step(ptr %w, ptr %u)
+  ret void
+}}
+define internal void @tile_record(ptr %args, ptr noalias %u, i64 %i, i64 %row) #0 {{
+{self._words("count", "rows", "q_out", "v_out")}
+{lanes}
+  %q_lane = mul i64 %rows, {8 * q}
+  %v_lane = mul i64 %rows, {8 * v}
+{self._place("q_at", "q_out", "q_lane")}
+{self._place("v_at", "v_out", "v_lane")}
+  %q_past = mul i64 %row, {8 * q}
+  %v_past = mul i64 %row, {8 * v}
+  %q_row = getelementptr i8, ptr %q_at, i64 %q_past
+  %v_row = getelementptr i8, ptr %v_at, i64 %v_past
+  %uv = getelementptr {vector}, ptr %u, i64 {q}
+  call void @tile_store{q}(ptr %u, ptr %q_row, i64 %q_lane, i64 %lanes)
+  call void @tile_store{v}(ptr %uv, ptr %v_row, i64 %v_lane, i64 %lanes)
+  ret void
+}}"""
+
+    def _words(self, *names: str) -> str:
+        """Some of the arguments, by name."""
+        return "\n".join(
+            f"  %a_{name} = getelementptr i64, ptr %args, i64 {ARGUMENTS.index(name)}\n"
+            f"  %{name} = load i64, ptr %a_{name}, align 8"
+            for name in names
+        )
+
+    def _place(self, name: str, array: str, stride: str) -> str:
+        """The address of rollout %i in an array."""
+        return (
+            f"  %{name}_0 = inttoptr i64 %{array} to ptr\n"
+            f"  %{name}_i = mul i64 %i, %{stride}\n"
+            f"  %{name} = getelementptr i8, ptr %{name}_0, i64 %{name}_i"
+        )
+
+    def _loop(self) -> str:
+        """@rollout: for tiles, for steps. Tiles that take turns are slower: too many rows are written to at once."""
+        width = self.width
+        w_size, u_size = (width * n for n in (self.forward.slots, max(body.slots for body in self.bodies[1:])))
+        return f"""
+define void @{ENTRY_POINT}(ptr %args) #2 {{
+entry:
+  %w = alloca [{w_size} x double], align {8 * width}
+  %u = alloca [{u_size} x double], align {8 * width}
+{self._words("count", "steps", "record_every")}
   %some = icmp sgt i64 %count, 0
   br i1 %some, label %tile, label %end
 tile:
   %i = phi i64 [0, %entry], [%i1, %tile_next]
-  %left = sub i64 %count, %i
-  %full = icmp sge i64 %left, {width}
-  %lanes = select i1 %full, i64 {width}, i64 %left
-{self._offset("q_at", "q", "%i", "%q_stride")}
-{self._offset("v_at", "v", "%i", "%v_stride")}
-{self._offset("tau_at", "tau", "%i", "%tau_stride")}
-{self._offset("qo_at", "q_out", "%i", "%q_lanes")}
-{self._offset("vo_at", "v_out", "%i", "%v_lanes")}
-  call void @tile_load{q}(ptr %u, ptr %q_at, i64 %q_stride, i64 %lanes)
-  call void @tile_load{v}(ptr %uv, ptr %v_at, i64 %v_stride, i64 %lanes)
-{start}
-  call void @record(ptr %u, ptr %qo_at, ptr %vo_at, i64 %q_lanes, i64 %v_lanes, i64 %lanes)
+  call void @tile_start(ptr %args, ptr %w, ptr %u, i64 %i)
   %moves = icmp sgt i64 %steps, 0
   br i1 %moves, label %time, label %tile_next
 time:
   %t = phi i64 [0, %tile], [%t1, %time_next]
-  %row = phi i64 [0, %tile], [%row1, %time_next]
-  %since = phi i64 [0, %tile], [%since_next, %time_next]
-  %tau_off = mul i64 %t, %tau_step_stride
-  %tau_now = getelementptr i8, ptr %tau_at, i64 %tau_off
-  call void @tile_load{self.tau}(ptr %wtau, ptr %tau_now, i64 %tau_stride, i64 %lanes)
-  call void @step(ptr %w, ptr %u)
+  %row = phi i64 [0, %tile], [%row_now, %time_next]
+  %since = phi i64 [0, %tile], [%since_now, %time_next]
+  call void @tile_step(ptr %args, ptr %w, ptr %u, i64 %i, i64 %t)
   %t1 = add i64 %t, 1
+  %row1 = add i64 %row, 1
   %since1 = add i64 %since, 1
   %due = icmp eq i64 %since1, %record_every
   %more = icmp slt i64 %t1, %steps
@@ -211,16 +246,11 @@ time:
   %recorded = or i1 %due, %over
   br i1 %recorded, label %note, label %time_next
 note:
-  %row_new = add i64 %row, 1
-  %qr = mul i64 %row_new, {8 * q}
-  %vr = mul i64 %row_new, {8 * v}
-  %qo_now = getelementptr i8, ptr %qo_at, i64 %qr
-  %vo_now = getelementptr i8, ptr %vo_at, i64 %vr
-  call void @record(ptr %u, ptr %qo_now, ptr %vo_now, i64 %q_lanes, i64 %v_lanes, i64 %lanes)
+  call void @tile_record(ptr %args, ptr %u, i64 %i, i64 %row1)
   br label %time_next
 time_next:
-  %row1 = phi i64 [%row, %time], [%row_new, %note]
-  %since_next = phi i64 [%since1, %time], [0, %note]
+  %row_now = phi i64 [%row, %time], [%row1, %note]
+  %since_now = phi i64 [%since1, %time], [0, %note]
   br i1 %more, label %time, label %tile_next
 tile_next:
   %i1 = add i64 %i, {width}
@@ -229,11 +259,3 @@ tile_next:
 end:
   ret void
 }}"""
-
-    def _offset(self, name: str, array: str, index: str, stride: str) -> str:
-        """The address of an array's entry by its number and stride."""
-        return (
-            f"  %{name}_p = inttoptr i64 %{array} to ptr\n"
-            f"  %{name}_o = mul i64 {index}, {stride}\n"
-            f"  %{name} = getelementptr i8, ptr %{name}_p, i64 %{name}_o"
-        )
