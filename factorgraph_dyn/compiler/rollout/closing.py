@@ -61,12 +61,7 @@ def closing_program(mechanism: Mechanism, sizes: Sequence[int]) -> Program:
     Args:
         mechanism: The mechanism.
         sizes: Of all arguments, q and v first; the others are not looked at.
-
-    Raises:
-        CompileError: A loop whose closure is not told by its misfit.
     """
-    for loop in mechanism.loops:
-        _check_covered(mechanism, loop)
     states = sampled_states(mechanism)
     tape = Tape(samples=len(states))
     drawn = [*states.q.T, *states.v.T, *np.ones((sum(sizes[2:]), len(states)))]
@@ -89,15 +84,16 @@ def closing_program(mechanism: Mechanism, sizes: Sequence[int]) -> Program:
     return programs.build(tape, inputs, outputs, guards, arguments=arguments, results=results)
 
 
-def _check_covered(mechanism: Mechanism, loop: Loop) -> None:
-    """Raise where a loop's misfit does not tell all that it constrains, as a screw's does not."""
-    T = loop.type.pose(loop.axes, loop.pitch, loop.type.random(np.random.default_rng(0)))
-    told = int(np.linalg.matrix_rank(_misfit_rates(loop, T, np.eye(6))))
-    if told < 6 - loop.type.nv:
-        raise CompileError(
-            f"Rollouts of mechanism {mechanism.name!r} are not covered: loop {loop.name!r} is {loop.kind}, and how far "
-            "such a joint is open is not known to kernels. Use fgd.simulate, which closes it."
-        )
+def check_covered(mechanism: Mechanism) -> None:
+    """Raise a CompileError where a loop's misfit does not tell all that it constrains, as a screw's does not."""
+    for loop in mechanism.loops:
+        T = loop.type.pose(loop.axes, loop.pitch, loop.type.random(np.random.default_rng(0)))
+        told = int(np.linalg.matrix_rank(_misfit_rates(loop, T, np.eye(6))))
+        if told < 6 - loop.type.nv:
+            raise CompileError(
+                f"Rollouts of mechanism {mechanism.name!r} are not covered: loop {loop.name!r} is {loop.kind}, and how "
+                "far such a joint is open is not known to kernels. Use fgd.simulate, which closes it."
+            )
 
 
 def _closure_rows(mechanism: Mechanism, q: SymbolArray, tape: Tape) -> _Rows:

@@ -19,7 +19,7 @@ from factorgraph_dyn.compiler.backends.llvm.rollout import ARGUMENTS, ENTRY_POIN
 from factorgraph_dyn.compiler.kernel import cache
 from factorgraph_dyn.compiler.kernel.compile import compile, versions
 from factorgraph_dyn.compiler.kernel.kernel import Kernel, thread_pool
-from factorgraph_dyn.compiler.rollout.closing import RUNS, closing_program
+from factorgraph_dyn.compiler.rollout.closing import RUNS, check_covered, closing_program
 from factorgraph_dyn.compiler.rollout.pieces import integrator_pieces
 from factorgraph_dyn.compiler.rollout.proof import HOLDS, largest_error
 from factorgraph_dyn.errors import CompileError
@@ -111,6 +111,7 @@ def compiled_rollout(mechanism: Mechanism, integrator: str) -> CompiledRollout:
     Raises:
         CompileError: What `compile` raises, or a loop that does not do what the kernel does.
     """
+    check_covered(mechanism)
     kernel = compile(mechanism, "forward")
     host = machine.host()
     name = cache.key(versions(), repr(host), mechanism.fingerprint, "rollout", integrator, repr(kernel.ordering))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_choice, check_count, check_positive
+from factorgraph_dyn.checks import check_choice, check_count, check_positive, real_numbers
 from factorgraph_dyn.compiler.rollout.compiled import CompiledRollout, compiled_rollout
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
@@ -57,11 +57,12 @@ def rollout(
     seconds = check_positive(step, "The step", InputError)
     every, count = check_count(record_every, "record_every"), check_count(threads, "threads")
     q, v = mechanism.check_q(q0, batch=True, what="q0"), mechanism.check_v(v0, "v0", batch=True)
-    torques = mechanism.check_v(tau, "tau", batch=True)
-    if torques.ndim < 2:
+    torques = real_numbers(tau, "tau", InputError)  # whether they are finite, the last states tell
+    if torques.ndim < 2 or torques.shape[-1] != mechanism.nv:
         raise InputError(
-            f"tau has shape {torques.shape}; it must be (..., steps, {mechanism.nv}): the torques of every step. For "
-            "the same torques in all steps use np.broadcast_to(tau, (steps, len(tau)))."
+            f"tau has shape {torques.shape}; it must be (..., steps, {mechanism.nv}): torques for every step, in the "
+            f"order of the joints of {mechanism.name!r}, {', '.join(mechanism.joint_names)}. For the same torques in "
+            "all steps use np.broadcast_to(tau, (steps, len(tau)))."
         )
     batch = _batch(q, v, torques)
     compiled = compiled_rollout(mechanism, integrator)
@@ -93,10 +94,11 @@ def _flat(array: Floats, batch: tuple[int, ...], core: int) -> Floats:
 def _check_starts(
     compiled: CompiledRollout, q: Floats, v: Floats, tau: Floats, v_rows: Floats, batch: tuple[int, ...]
 ) -> None:
-    """Raise where a rollout has no answer because its start has none."""
+    """Raise where a rollout has no answer because its torques are not finite, or its start has none."""
     failed = np.flatnonzero(~np.isfinite(v_rows[:, -1]).all(axis=-1))
     if not len(failed) or not tau.shape[1]:
         return
+    compiled.mechanism.check_v(tau[failed], "tau", batch=True)
     kernel = compiled.kernel
     at_start = [k for k in failed if not np.isfinite(kernel(q[k], v[k], tau[k, 0])).all()]
     if at_start:
