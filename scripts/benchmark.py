@@ -75,17 +75,17 @@ def rollouts() -> None:
 
 def mujoco_rollout(mechanism: fgd.Mechanism, q: np.ndarray, v: np.ndarray, tau: np.ndarray, step: float) -> float:
     """Time of MuJoCo's rollouts for one step of one motion, ns; 0 where it is not installed or does not know a part."""
+    if mechanism.is_closed_kind:
+        return 0.0
     try:
         from mujoco import MjData, mjtState, rollout
 
-        from factorgraph_dyn.compare.peers.mujoco import MujocoPeer
+        from factorgraph_dyn.compare.peers.mujoco import MujocoEngine
 
-        peer = MujocoPeer(mechanism)
+        peer = MujocoEngine.build(mechanism)
     except (ImportError, fgd.FactorGraphDynError):
         return 0.0
     peer.model.opt.timestep = step
-    if mechanism.nq != peer.model.nq:
-        return 0.0
     start = np.hstack([np.zeros((len(q), 1)), q, v])
     words = {"initial_state": start, "control": tau, "control_spec": mjtState.mjSTATE_QFRC_APPLIED.value}
     taken = best_of(lambda: rollout.rollout(peer.model, MjData(peer.model), **words), 3)
