@@ -68,6 +68,10 @@ from factorgraph_dyn.search import (
 )
 from factorgraph_dyn.show.draw import draw as draw
 from factorgraph_dyn.show.report import write_report as write_report
+from factorgraph_dyn.show.view.view import (
+    View as View,
+    view as view,
+)
 from factorgraph_dyn.equations.inputs import Contact as Contact
 from factorgraph_dyn.solve.dynamics import (
     forward_dynamics as forward_dynamics,
