@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from factorgraph_dyn.compiler.backends.llvm.body import SEGMENT, Body, emit_body
+from factorgraph_dyn.compiler.backends.llvm.body import Body
 from factorgraph_dyn.compiler.backends.llvm.driver import evaluate_function
 from factorgraph_dyn.compiler.backends.llvm.machine import Machine
-from factorgraph_dyn.compiler.backends.llvm.module import preamble
+from factorgraph_dyn.compiler.backends.llvm.module import body_for, preamble
 from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, load_rows, store_rows
 from factorgraph_dyn.compiler.backends.llvm.sincos import sincos_functions
 from factorgraph_dyn.compiler.program import Program
@@ -46,21 +46,21 @@ class StepPrograms:
     advances: tuple[Program, ...]
 
 
-def emit_rollout(programs: StepPrograms, machine: Machine, *, segment: int = SEGMENT) -> str:
+def emit_rollout(programs: StepPrograms, machine: Machine, *, segment: int | None = None) -> str:
     """IR text of a rollout for a machine."""
     return _Emitter(programs, machine, segment).emit()
 
 
 class _Emitter:
-    def __init__(self, programs: StepPrograms, machine: Machine, segment: int) -> None:
-        self.width, self.fma = machine.width, machine.fma
+    def __init__(self, programs: StepPrograms, machine: Machine, segment: int | None) -> None:
+        self.width, self.fma, self.machine, self.segment = machine.width, machine.fma, machine, segment
         self.vector = f"<{self.width} x double>"
-        self.forward = self._body(programs.forward, segment, "")
-        self.stages = [self._body(program, segment, f"stage{k}_") for k, program in enumerate(programs.stages)]
+        self.forward = self._body(programs.forward, "")
+        self.stages = [self._body(program, f"stage{k}_") for k, program in enumerate(programs.stages)]
         bodies: dict[int, Body] = {}
         for program in programs.advances:  # one that runs twice is one
             if id(program) not in bodies:
-                bodies[id(program)] = self._body(program, segment, f"advance{len(bodies)}_")
+                bodies[id(program)] = self._body(program, f"advance{len(bodies)}_")
         self.advances = [bodies[id(program)] for program in programs.advances]
         self.bodies = [self.forward, *self.stages, *bodies.values()]
         q, v, self.tau = (operand.size for operand in programs.forward.arguments)
@@ -72,8 +72,8 @@ class _Emitter:
         self.lines: list[str] = []
         self.counter = 0
 
-    def _body(self, program: Program, segment: int, name: str) -> Body:
-        return emit_body(program, self.width, fma=self.fma, segment=segment, name=name)
+    def _body(self, program: Program, name: str) -> Body:
+        return body_for(program, self.machine, segment=self.segment, name=name)
 
     def emit(self) -> str:
         in_sizes, out_sizes = {*self.sizes, self.tau}, set(self.sizes)
