@@ -113,9 +113,9 @@ def compile_problem(mechanism: Mechanism, problem: Problem, ordering: OrderingLi
     _check_axes(mechanism, problem)
     wanted = _wanted_ordering(mechanism, problem, ordering)
     host = machine.host()
-    name = cache.key(_versions(), repr(host), mechanism.fingerprint, problem.key, repr(wanted))
+    name = cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, repr(wanted))
     entry = cache.read(name)
-    code = None if entry is None else _load_or_none(entry.code, host)
+    code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is None or code is None:
         entry, code = _proved(mechanism, problem, wanted, host)
         cache.write(name, entry)
@@ -238,15 +238,8 @@ def _facts(traced: Traced) -> dict[str, Any]:
     }
 
 
-def _load_or_none(code: bytes, host: machine.Machine) -> machine.LoadedCode | None:
-    try:
-        return machine.load(code, _ENTRIES, host)
-    except RuntimeError:  # stored by a linker that this one does not understand
-        return None
-
-
 @memoize
-def _versions() -> str:
+def versions() -> str:
     """Everything but the request that the code depends on: sources, interpreter, NumPy, LLVM."""
     digest = hashlib.sha256()
     package = Path(__file__).parents[2]

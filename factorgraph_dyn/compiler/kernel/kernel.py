@@ -222,7 +222,7 @@ class Kernel:
             with np.errstate(all="ignore"):
                 self.gufunc(*(array[rows] for array in wide), out=tuple(result[rows] for result in results))
 
-        others = [_pool(workers - 1).submit(run, part) for part in range(1, workers)]
+        others = [thread_pool(workers - 1).submit(run, part) for part in range(1, workers)]
         run(0)
         for other in others:
             other.result()
@@ -374,5 +374,6 @@ def _cores() -> int:
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def thread_pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that share a batch."""
     return ThreadPoolExecutor(threads, thread_name_prefix="factorgraph_dyn")
