@@ -60,7 +60,7 @@ class States:
         if argument in ("q", "v"):
             return (self.q.T, self.q_error.T) if argument == "q" else (self.v.T, self.v_error.T)
         own = natural(self.mechanism)
-        unit = {"a": own.v, "tau": own.tau}.get(argument, own.wrench)
+        unit = {"a": own.v, "tau": own.tau, "values": np.ones(size)}.get(argument, own.wrench)
         seed = int.from_bytes(argument.encode(), "little") % 2**32
         drawn = np.random.default_rng(seed).normal(size=(size, len(self)))
         return drawn * unit[:, None] * self.rate**2, np.zeros((size, len(self)))

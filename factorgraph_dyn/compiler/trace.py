@@ -49,7 +49,7 @@ from factorgraph_dyn.equations import LinearGraph, State, Variable, dynamics_gra
 from factorgraph_dyn.equations.factors import joint_losses
 from factorgraph_dyn.equations.inputs import contact_pushes
 from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
-from factorgraph_dyn.equations.quantities import quantity, size_of
+from factorgraph_dyn.equations.quantities import quantity
 from factorgraph_dyn.model import Frame, Joint, Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.units import measured, natural
@@ -101,7 +101,7 @@ class Tracer:
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
         self.magnitudes = Magnitudes(parts.mechanism)
         self.bodies = moving_bodies(self.mechanism)
-        if route.regroup and not any(one.splits_inertia for one in shown):
+        if route.regroup and not problem.reads_wrenches and not any(one.splits_inertia for one in shown):
             self.bodies = regrouped(self.bodies)
             self.mechanism = replace(self.mechanism, links=self.bodies.links)
         states = self.states = sampled_states(self.given, route.seed)
@@ -111,7 +111,7 @@ class Tracer:
         self.values: dict[str, SymbolArray] = {}
         self.input_refs: list[int] = []
         for name in problem.arguments:
-            size = size_of(mechanism, name)
+            size = problem.size_of(mechanism, name)
             drawn, errors = states.of(name, size)
             refs = [self.tape.input(f"{name}[{k}]", drawn[k], errors=errors[k]) for k in range(size)]
             self.input_refs += refs
@@ -147,7 +147,7 @@ class Tracer:
         state, graph = self.equations()
         columns = self.columns_of(graph)
         chosen, unknowns = self.order(graph, ordering)
-        return state, graph, chosen, self.elimination(graph, columns, unknowns).run()
+        return state, graph, chosen, self.eliminate(state, graph, columns, unknowns)
 
     def guards(self, state: State) -> list[programs.Guard]:
         """What has to be watched whatever the ordering is: that loops are closed."""
@@ -169,6 +169,12 @@ class Tracer:
     def is_closed(self) -> bool:
         """Whether there are loops or couplings, and values at a state that may contradict them."""
         return self.mechanism.is_closed_kind and self.problem.kept is None
+
+    def eliminate(
+        self, state: State, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
+    ) -> Eliminated:
+        """Every unknown as a combination of parameters."""
+        return self.elimination(graph, columns, unknowns).run()
 
     def elimination(
         self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]

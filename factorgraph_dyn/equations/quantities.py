@@ -56,6 +56,10 @@ QUANTITIES = {
     "momentum": Quantity(6, "momentum about the com, angular part first", in_link_frames=True, follows_state=True),
     "kinetic_energy": Quantity((), "kinetic energy (J)", follows_state=True),
     "potential_energy": Quantity((), "potential energy (J)", in_link_frames=True, follows_state=True),
+    # of estimators: readings of their sensors, wrenches from outside that they name, and gains, such as gain[tau]
+    "values": Quantity(0, "readings of the sensors, one after the other", is_output=False, in_link_frames=True),
+    "W": Quantity(6, "{}, moment and force", "frame", is_output=False, in_link_frames=True),
+    "gain": Quantity(0, "{}, row by row", "output", is_output=False, in_link_frames=True, splits_inertia=True),
 }
 
 
