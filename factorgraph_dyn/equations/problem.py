@@ -30,7 +30,7 @@ from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
 from factorgraph_dyn.equations.quantities import check_output, quantity
 from factorgraph_dyn.equations.state import evaluate_state
 from factorgraph_dyn.equations.wrenches import check_axes
-from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.errors import InputError, OrderingError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.masses import check_mass
 from factorgraph_dyn.spatial import Array
@@ -45,7 +45,7 @@ class ProblemKind:
 
     Attributes:
         arguments: Of its kernel, in order.
-        outputs: Its results where no others are asked for; none of them for poses and Jacobians of all tips.
+        outputs: Its results where no others are asked for; none for poses and Jacobians of the last moving links.
         a, tau: Which entries are given.
         classical: The ordering that kernels take and pictures show: the textbook's, which costs the fewest
             operations of the classical ones.
@@ -148,6 +148,11 @@ class Problem:
         contacts = [contact.key for contact in self.contacts]
         return repr((self.name, self.outputs, self.pushed, self.guarded, *masks, self.wrench_axes, contacts))
 
+    def check_solved(self) -> None:
+        """Raise an OrderingError where there is nothing to eliminate."""
+        if self.solves_nothing:
+            raise OrderingError(f"Problem {self.name!r} has no unknowns to eliminate; it takes no ordering.")
+
     def known(self, a: Array | None = None, tau: Array | None = None) -> Known:
         """What is known for values of a and tau, by default zero, shape (nv,) each."""
         zero = np.zeros(len(self.known_a))
@@ -212,6 +217,7 @@ def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterabl
 
 def problem_graph(mechanism: Mechanism, problem: Problem) -> LinearGraph:
     """The graph of a problem at a random state, for its structure; what it keeps as parameters is left out."""
+    problem.check_solved()
     shown = mechanism.tree if problem.tree_only else mechanism
     graph = dynamics_graph(evaluate_state(shown, *shown.random_state(0)), problem.known())
     return without_kept(graph, problem)

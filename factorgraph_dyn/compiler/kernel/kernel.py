@@ -122,7 +122,7 @@ class Kernel:
 
     @property
     def problem(self) -> str:
-        """What it computes: forward, inverse, hybrid, iwim, inverse_mass_matrix or mass_matrix."""
+        """What it computes: forward, inverse, hybrid, iwim, inverse_mass_matrix, mass_matrix or kinematics."""
         return self._plan.problem.name
 
     @property
@@ -222,7 +222,7 @@ class Kernel:
             with np.errstate(all="ignore"):
                 self.gufunc(*(array[rows] for array in wide), out=tuple(result[rows] for result in results))
 
-        others = [_pool(workers - 1).submit(run, part) for part in range(1, workers)]
+        others = [thread_pool(workers - 1).submit(run, part) for part in range(1, workers)]
         run(0)
         for other in others:
             other.result()
@@ -307,10 +307,9 @@ class Kernel:
         function = c_source.identifier(source.stem if name is None else check_kind(name, str, "The name", "text"))
         header = source.with_suffix(".h")
         inputs, outputs = self._parameters()
-        description = (
-            f"{self.problem} dynamics of {self.mechanism.name}, elimination ordering "
-            f"{self.ordering.name}: {self.operations}."
-        )
+        solved = f" dynamics of {self.mechanism.name}, elimination ordering {self.ordering.name}"
+        about = f" of {self.mechanism.name}" if self._plan.problem.solves_nothing else solved
+        description = f"{self.problem}{about}: {self.operations}."
         try:
             header.write_text(c_source.header_text(function, description, inputs, outputs))
             source.write_text(c_source.source_text(function, header.name, description, self.program(), inputs, outputs))
@@ -375,5 +374,6 @@ def _cores() -> int:
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def thread_pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that share a batch."""
     return ThreadPoolExecutor(threads, thread_name_prefix="factorgraph_dyn")
