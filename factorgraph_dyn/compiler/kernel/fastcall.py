@@ -3,8 +3,9 @@
 Takes the code of a kernel; gives a builtin function that evaluates it. The function is itself compiled: it checks that
 its arguments, and what ``out=`` names, are plain contiguous float64 arrays of the right shapes by looking at the array
 objects, makes result arrays with NumPy's own C function where none are given, and runs the kernel. The arrays are those
-of one state, or all have one axis more, of the same length. Anything else (longer batches, lists, other types, other
-keywords, results that lie on the arguments) it hands to an ordinary Python function.
+of one state, or all have one axis more, of the same length; they are named in the order of the arguments, or not.
+Anything else (longer batches, lists, other types, other keywords, results that lie on the arguments) it hands to an
+ordinary Python function.
 
 It relies on the layout of array objects, which NumPy keeps stable for extension modules. The layout is
 checked once a process, by comparing an array's memory with what NumPy says about it; where anything is
@@ -48,9 +49,8 @@ _FIELDS = (
     "vectorcall",
     "tuple_new",
     "tuple_set",
-    "out_word",
     "keep",
-)
+)  # and after these the names of the arguments, and "out"
 _MOST_STATES = 256  # more are worth giving other threads their turn, which the ordinary way does
 
 
@@ -86,7 +86,10 @@ def layout_is_known() -> bool:
 
 
 def emit_fastcall(program: Program) -> str:
-    """IR text of ``@fastcall``, which calls ``@one`` for a state and ``@loop`` for some."""
+    """IR text of ``@fastcall``, which calls ``@one`` for a state and ``@loop`` for some.
+
+    Optimizing it would take LLVM longer than the rest of an arm's kernel, and saves a call nothing.
+    """
     inputs, outputs = program.arguments, program.results
     operands = [*inputs, *outputs]
     rank = len(inputs[0].shape)
@@ -95,15 +98,13 @@ def emit_fastcall(program: Program) -> str:
     return "\n".join(
         [
             f"@fast_steps = private unnamed_addr constant [{len(steps)} x i64] [{listed}]",
-            "define ptr @fastcall(ptr %self, ptr %args, i64 %count, ptr %keywords) #0 {",
+            "define ptr @fastcall(ptr %self, ptr %args, i64 %count, ptr %keywords) nounwind noinline optnone {",
             "entry:",
             f"  %pointers = alloca [{len(operands)} x ptr]",
             "  %states_p = alloca i64",
             "  %dims = alloca [3 x i64]",
             *_context(),
-            f"  %positional = and i64 %count, {(1 << 63) - 1}",
-            f"  %right = icmp eq i64 %positional, {len(inputs)}",
-            "  br i1 %right, label %look, label %slow",
+            *_names(len(inputs)),
             "look:",
             *_field("%first", "%args", 0, "ptr"),
             *_field("%first_type", "%first", _TYPE, "ptr"),
@@ -123,9 +124,9 @@ def emit_fastcall(program: Program) -> str:
             "  br i1 %few, label %check0, label %slow",
             *(line for k, operand in enumerate(inputs) for line in _argument(k, operand)),
             f"check{len(inputs)}:",
-            "  %plain = icmp eq ptr %keywords, null",
-            "  br i1 %plain, label %make, label %named",
-            *_named(inputs, outputs),
+            f"  %has_out = icmp eq i64 %total, {len(inputs) + 1}",
+            "  br i1 %has_out, label %take, label %make",
+            *_given(inputs, outputs),
             "make:",
             *(line for k, operand in enumerate(outputs) for line in _make(k, len(inputs) + k, operand)),
             *_run("made"),
@@ -210,16 +211,46 @@ def _array(name: str, place: int, operand: Operand, flags: int, then: str) -> li
     ]
 
 
-def _named(inputs: Sequence[Operand], outputs: Sequence[Operand]) -> list[str]:
-    """The one keyword is ``out``, and what it names can be written as it is."""
-    lines = [
+def _names(inputs: int) -> list[str]:
+    """As many arrays as there are arguments, and perhaps ``out``; those that are named are so in their order."""
+    return [
+        f"  %positional = and i64 %count, {(1 << 63) - 1}",
+        "  %unnamed = icmp eq ptr %keywords, null",
+        "  br i1 %unnamed, label %counted, label %named",
         "named:",
         *_field("%words", "%keywords", _TUPLE_SIZE, "i64"),
-        *_field("%word", "%keywords", tuple.__basicsize__, "ptr"),
-        "  %single = icmp eq i64 %words, 1",
-        "  %isout = icmp eq ptr %word, %out_word",
-        "  %onlyout = and i1 %single, %isout",
-        "  br i1 %onlyout, label %take, label %slow",
+        f"  %first_word = getelementptr i8, ptr %keywords, i64 {tuple.__basicsize__}",
+        f"  %all_names = getelementptr i8, ptr %context, i64 {_BYTES_DATA + 8 * len(_FIELDS)}",
+        "  %first_name = getelementptr ptr, ptr %all_names, i64 %positional",
+        "  %named_total = add i64 %positional, %words",
+        f"  %known = icmp ule i64 %named_total, {inputs + 1}",
+        "  br i1 %known, label %word, label %slow",
+        "word:",
+        "  %w = phi i64 [0, %named], [%w1, %next_word]",
+        "  %over = icmp eq i64 %w, %words",
+        "  br i1 %over, label %counted, label %compare",
+        "compare:",
+        "  %given_at = getelementptr ptr, ptr %first_word, i64 %w",
+        "  %given_word = load ptr, ptr %given_at, align 8",
+        "  %wanted_at = getelementptr ptr, ptr %first_name, i64 %w",
+        "  %wanted_word = load ptr, ptr %wanted_at, align 1",
+        "  %same = icmp eq ptr %given_word, %wanted_word",
+        "  br i1 %same, label %next_word, label %slow",
+        "next_word:",
+        "  %w1 = add i64 %w, 1",
+        "  br label %word",
+        "counted:",
+        "  %total = phi i64 [%positional, %entry], [%named_total, %word]",
+        f"  %enough_arrays = icmp uge i64 %total, {inputs}",
+        f"  %in_place = icmp ule i64 %positional, {inputs}",
+        "  %right = and i1 %enough_arrays, %in_place",
+        "  br i1 %right, label %look, label %slow",
+    ]
+
+
+def _given(inputs: Sequence[Operand], outputs: Sequence[Operand]) -> list[str]:
+    """What ``out`` names can be written as it is."""
+    lines = [
         "take:",
         *_field("%given", "%args", 8 * len(inputs), "ptr"),
     ]
@@ -331,12 +362,15 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-def make_fast_function(address: int, name: str, fallback: Callable[..., Any], owner: Any) -> Callable[..., Any] | None:
+def make_fast_function(
+    address: int, name: str, arguments: Sequence[str], fallback: Callable[..., Any], owner: Any
+) -> Callable[..., Any] | None:
     """A builtin function around the code of ``@fastcall``; None where the layout is not known.
 
     Args:
         address: Of ``@fastcall``.
         name: How the function calls itself.
+        arguments: Names of its arguments.
         fallback: Called with whatever the fast way does not take.
         owner: What keeps the code in memory.
     """
@@ -349,7 +383,7 @@ def make_fast_function(address: int, name: str, fallback: Callable[..., Any], ow
         assert found is not None
         return found
 
-    word = sys.intern("out")
+    names = tuple(sys.intern(name) for name in (*arguments, "out"))
     words = (
         id(np.ndarray),
         id(tuple),
@@ -359,8 +393,8 @@ def make_fast_function(address: int, name: str, fallback: Callable[..., Any], ow
         pointer(api.PyObject_Vectorcall),
         pointer(api.PyTuple_New),
         pointer(api.PyTuple_SetItem),
-        id(word),
         pointer(api.Py_IncRef),
+        *map(id, names),
     )
     context = struct.pack(f"{len(words)}Q", *words)
     definition = _MethodDef(name.encode(), address, _FASTCALL_WITH_KEYWORDS, None)
@@ -368,6 +402,6 @@ def make_fast_function(address: int, name: str, fallback: Callable[..., Any], ow
         ("PyCFunction_NewEx", api)
     )
     # The function owns the tuple, and with it its own definition and code.
-    held = (context, definition, fallback, owner, word)
+    held = (context, definition, fallback, owner, names)
     function: Callable[..., Any] = new(ctypes.addressof(definition), held, None)
     return function
