@@ -89,6 +89,10 @@ from factorgraph_dyn.solve.objectives import (
     MinimumWrench as MinimumWrench,
     SoftFactors as SoftFactors,
 )
+from factorgraph_dyn.solve.regressors import (
+    energy_regressors as energy_regressors,
+    regressor as regressor,
+)
 from factorgraph_dyn.solve.simulation import (
     Trajectory as Trajectory,
     simulate as simulate,
