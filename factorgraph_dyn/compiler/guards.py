@@ -178,7 +178,7 @@ def _of_couplings(state: State, q: Array, own: Natural) -> Iterator[tuple[str, s
 def _per_speed(state: State, own: Natural, given: Symbol) -> Callable[[Symbol], tuple[Symbol, int]]:
     """What takes the square of a slip and gives a power of its part of the speed, and which power."""
     speeds = state.v * (1.0 / own.v)
-    gravity = float(np.linalg.norm(np.asarray(state.mechanism.gravity))) / own.length
+    gravity = float(np.linalg.norm(np.asarray(own.given.gravity))) / own.length
     square: Any = np.sum(speeds * speeds)
     if gravity:
         inverse = 1.0 / (square + _STILL * gravity)

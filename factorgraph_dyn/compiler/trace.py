@@ -27,10 +27,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
 from factorgraph_dyn.compiler import program as programs
+from factorgraph_dyn.compiler.describe.free import freed, freed_joints, freed_links
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
@@ -46,8 +48,9 @@ from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.equations import LinearGraph, State, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.equations.factors import joint_losses
+from factorgraph_dyn.equations.free import GRAVITY, PARAMETERS
 from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
-from factorgraph_dyn.equations.quantities import quantity, size_of
+from factorgraph_dyn.equations.quantities import quantity
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.units import measured, natural
@@ -90,30 +93,36 @@ class Tracer:
         self.given = mechanism.tree if problem.tree_only else mechanism
         plain = tidied(self.given)
         shown = [quantity(name) for name in (*problem.arguments, *problem.outputs)]
-        keeps_frames = any(one.in_link_frames for one in shown)
+        keeps_frames = any(one.in_link_frames for one in shown) or bool(problem.free.arguments)
         frames = reframed(plain) if route.reframe and not keeps_frames else Reframed(plain, np.zeros(plain.nq))
         # Responses to torques carry a column a torque through every step: for mere shifts they are too many.
         whole = Split(frames.mechanism, ())
         parts = split(frames.mechanism, shifts=problem.kept != "tau") if route.split else whole
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
         self.magnitudes = Magnitudes(parts.mechanism)
-        if route.regroup and not any(one.splits_inertia for one in shown):
-            self.mechanism = regrouped(self.mechanism)
+        regroups = route.regroup and not any(one.splits_inertia for one in shown)
         states = sampled_states(self.given)
         self.tape = Tape(seed=route.seed, samples=len(states))
-        _know_constants(self.tape, self.mechanism)
+        _know_constants(self.tape, regrouped(self.mechanism) if regroups else self.mechanism)
         self.samples = SampledTape(self.tape, SPECIAL)
         self.values: dict[str, SymbolArray] = {}
         self.input_refs: list[int] = []
         for name in problem.arguments:
-            size = size_of(mechanism, name)
-            drawn, errors = states.of(name, size)
-            refs = [self.tape.input(f"{name}[{k}]", drawn[k], errors=errors[k]) for k in range(size)]
+            shape = problem.shape_of(mechanism, name)
+            drawn, errors = states.of(name, prod(shape), problem.free.links)
+            refs = [self.tape.input(f"{name}[{k}]", drawn[k], errors=errors[k]) for k in range(prod(shape))]
             self.input_refs += refs
-            self.values[name] = symbols(self.tape, refs)
+            self.values[name] = symbols(self.tape, refs).reshape(shape)
         nothing = symbols(self.tape, [ZERO] * mechanism.nv)
         for name in ("v", "a", "tau"):
             self.values.setdefault(name, nothing)
+        self.others = {name: self.values[name] for name in problem.free.others}
+        if problem.free.links:
+            self.mechanism = freed_links(self.mechanism, problem.free.links, self.values[PARAMETERS])
+        if regroups:
+            self.mechanism = regrouped(self.mechanism)
+        if self.others:
+            self.mechanism = freed(self.mechanism, self.others)
 
     def run(self, ordering: OrderingLike) -> Traced:
         """The program that an ordering gives."""
@@ -125,7 +134,7 @@ class Tracer:
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
         guards = _distinct([*self.guards(state), *eliminated.guards]) if self.problem.guarded else []
-        arguments = [programs.Operand((len(self.values[name]),)) for name in self.problem.arguments]
+        arguments = [programs.Operand(self.values[name].shape) for name in self.problem.arguments]
         results = [programs.Operand(output.shape) for output in outputs]
         program = programs.build(
             self.tape,
@@ -176,9 +185,9 @@ class Tracer:
         """
         own = natural(self.given)
         a, v = self.values["a"] / own.v, self.values["v"] / own.v
-        gravity = float(np.linalg.norm(np.asarray(self.given.gravity))) / own.length
+        gravity = np.asarray(self.others.get(GRAVITY, self.given.gravity)) / own.length
         size = np.sum(a * a) if self.problem.known_a.all() else self._square_given() + np.sum(v * v) ** 2
-        size = size + (gravity**2 or NOTHING)
+        size = size + (gravity @ gravity + NOTHING)
         return int(references(self.tape, np.array([1.0 / size]))[0])
 
     def _square_given(self) -> Symbol:
@@ -186,13 +195,15 @@ class Tracer:
         own, values = natural(self.given), self.values
         parts = [values["a"] / own.v, values["tau"] / own.tau, self._losses() / own.tau]
         parts += [values[f"wrench[{link}]"] / own.wrench for link in self.problem.pushed]
+        parts += [self.others[GRAVITY] / own.length] if GRAVITY in self.others else []
         square: Symbol = sum((np.sum(part * part) for part in parts), Symbol(self.tape, ZERO))
         return square
 
     def _losses(self) -> SymbolArray:
         """What damping, friction and springs take from the motors, shape (nv,)."""
         losses, mechanism = symbols(self.tape, [ZERO] * self.given.nv), self.given
-        for joint in mechanism.movable_joints:
+        effects = {name: value for name, value in self.others.items() if name != GRAVITY}
+        for joint in freed_joints(mechanism.movable_joints, effects):
             q, v = self.values["q"][mechanism.q_slices[joint.name]], self.values["v"][mechanism.v_slices[joint.name]]
             taken = joint_losses(q, v, joint.damping, joint.friction, joint.stiffness, joint.rest)
             losses[mechanism.v_slices[joint.name]] = taken

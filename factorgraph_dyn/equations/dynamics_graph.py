@@ -90,9 +90,15 @@ def _check_shape(values: object, size: int, what: str) -> None:
         raise InputError(f"{what} is {shown(values)}; it must be a NumPy array of shape {(size,)}.")
 
 
-@lru_cache(maxsize=256)
 def base_acceleration(mechanism: Mechanism) -> Array:
     """The base's acceleration: gravity acts as if the base accelerated upward, read-only, shape (6,)."""
+    if mechanism.gravity.dtype == object:  # symbols would keep their tape in the cache
+        return np.concatenate([np.zeros(3), -mechanism.gravity])
+    return _constant_base_acceleration(mechanism)
+
+
+@lru_cache(maxsize=256)
+def _constant_base_acceleration(mechanism: Mechanism) -> Array:
     A = np.concatenate([np.zeros(3), -mechanism.gravity])
     A.setflags(write=False)
     return A

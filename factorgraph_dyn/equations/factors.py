@@ -163,14 +163,19 @@ def torque_factor(
     return Factor("torque", joint, tuple(blocks), -losses)
 
 
-def joint_losses(q: Array, v: Array, damping: Floats, friction: Floats, stiffness: Floats, rest: Floats) -> Array:
+def joint_losses(q: Array, v: Array, damping: Array, friction: Array, stiffness: Array, rest: Array) -> Array:
     """The torque that damping, Coulomb friction and springs take from a motor, shape (nv,)."""
     losses: Array = damping * v
-    if friction.any():  # sign and spring are worth a symbol only where they act
+    if _acts(friction):  # sign and spring are worth a symbol only where they act
         losses = losses + friction * sign(v)
-    if stiffness.any():
+    if _acts(stiffness):
         losses = losses + stiffness * (q - rest)
     return losses
+
+
+def _acts(effect: Array) -> bool:
+    """Whether an effect of a joint is there; one of symbols may be."""
+    return effect.dtype == object or bool(effect.any())
 
 
 def coupling_factor(coupling: str, joint: str, source: str, ratio: float) -> Factor:

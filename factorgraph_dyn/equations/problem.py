@@ -22,12 +22,14 @@ import numpy as np
 
 from factorgraph_dyn.checks import as_names, check_choice, check_kind
 from factorgraph_dyn.equations.dynamics_graph import dynamics_graph
+from factorgraph_dyn.equations.free import GRAVITY, NOTHING_FREE, PARAMETERS, Free, free_parameters
 from factorgraph_dyn.equations.given import Known, Mask
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
-from factorgraph_dyn.equations.quantities import check_output
+from factorgraph_dyn.equations.quantities import check_output, size_of, split_name
 from factorgraph_dyn.equations.state import evaluate_state
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.model.parameters import COUNT
 from factorgraph_dyn.spatial import Array
 
 # Entries of a or tau: those chosen by the user or the others, those of joints with a motor or without one.
@@ -86,6 +88,7 @@ class Problem:
         known_a, known_tau: Which entries of a and tau are given, shape (nv,).
         pushed: Links on which an external wrench acts, an argument each.
         guarded: Whether its kernel looks for states that it cannot answer, and answers nan.
+        free: Inertial parameters and others that are arguments instead of constants.
     """
 
     name: str
@@ -94,11 +97,19 @@ class Problem:
     known_tau: Mask
     pushed: tuple[str, ...] = ()
     guarded: bool = True
+    free: Free = NOTHING_FREE
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Of the kernel, in order: q, v, a, tau, wrench[link]."""
-        return (*PROBLEMS[self.name].arguments, *(f"wrench[{link}]" for link in self.pushed))
+        """Of the kernel, in order: q, v, a, tau, wrench[link], parameters, armature[joint], ..."""
+        wrenches = (f"wrench[{link}]" for link in self.pushed)
+        return (*PROBLEMS[self.name].arguments, *wrenches, *self.free.arguments)
+
+    def shape_of(self, mechanism: Mechanism, argument: str) -> tuple[int, ...]:
+        """The shape of an argument, without batch axes."""
+        if argument == PARAMETERS:
+            return len(self.free.links), COUNT
+        return (size_of(mechanism, argument),)
 
     @property
     def kept(self) -> str | None:
@@ -119,7 +130,7 @@ class Problem:
     def key(self) -> str:
         """Text that differs wherever two problems of a mechanism do."""
         masks = self.known_a.tolist(), self.known_tau.tolist()
-        return repr((self.name, self.outputs, self.pushed, self.guarded, *masks))
+        return repr((self.name, self.outputs, self.pushed, self.guarded, self.free, *masks))
 
     def known(self, a: Array | None = None, tau: Array | None = None) -> Known:
         """What is known for values of a and tau, by default zero, shape (nv,) each."""
@@ -135,6 +146,7 @@ def make_problem(
     outputs: Sequence[str] | None = None,
     external_wrenches: Sequence[str] = (),
     guards: bool = True,
+    parameters: str | Sequence[str] = (),
 ) -> Problem:
     """The problem that a user's words describe.
 
@@ -148,6 +160,7 @@ def make_problem(
         outputs: Results to give instead of the usual ones.
         external_wrenches: Links on which an external wrench acts.
         guards: Whether its kernel looks for states that it cannot answer.
+        parameters: What is an argument instead of a constant: links (or "all"), armature[joint], gravity, ...
 
     Raises:
         InputError: A word that is not known.
@@ -161,7 +174,8 @@ def make_problem(
     entries = {"none": ~everything, "all": everything, "chosen": chosen, "others": ~chosen, "passive": ~motors}
     pushed, shown = _pushed(mechanism, name, external_wrenches), _outputs(mechanism, name, outputs)
     guarded = check_kind(guards, bool, "guards", "True or False")
-    return Problem(name, shown, entries[kind.a], entries[kind.tau], pushed, guarded)
+    free = _free(mechanism, name, parameters)
+    return Problem(name, shown, entries[kind.a], entries[kind.tau], pushed, guarded, free)
 
 
 def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterable[str] | None = None) -> Problem:
@@ -221,6 +235,14 @@ def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[s
     if len(set(names)) < len(names):
         raise InputError(f"external_wrenches names a link twice: {', '.join(names)}.")
     return names
+
+
+def _free(mechanism: Mechanism, problem: str, words: str | Sequence[str]) -> Free:
+    free = free_parameters(mechanism, words)
+    for name in free.others if PROBLEMS[problem].kept else ():
+        if name == GRAVITY or split_name(name)[0] != "armature":
+            raise InputError(f"The result of problem {problem!r} does not depend on {name}.")
+    return free
 
 
 def _outputs(mechanism: Mechanism, problem: str, outputs: Sequence[str] | None) -> tuple[str, ...]:

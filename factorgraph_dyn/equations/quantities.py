@@ -17,7 +17,8 @@ class Quantity:
     """A kind of quantity.
 
     Attributes:
-        size: How many numbers it has, or the name of the mechanism's attribute that tells.
+        size: How many numbers it has, the name of the mechanism's attribute that tells, or "freedoms" of its joint;
+            -1 where only the problem tells (`Problem.shape_of`).
         meaning: What a reader of a kernel's C source is told; {} is its name.
         of: What there is one for each of, a key of `OWNERS`; nothing where there is one a mechanism.
         is_output: Whether a kernel can give it.
@@ -38,6 +39,13 @@ QUANTITIES = {
     "v": Quantity("nv", "velocities (rad/s, m/s)", is_output=False),
     "a": Quantity("nv", "accelerations (rad/s^2, m/s^2)"),
     "tau": Quantity("nv", "torques and forces (N m, N)"),
+    "parameters": Quantity(
+        -1, "inertial parameters: m, m c, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz a link", is_output=False
+    ),
+    "armature": Quantity("freedoms", "{} (kg m^2, kg)", "movable joint", is_output=False),
+    "damping": Quantity("freedoms", "{} (N m s/rad, N s/m)", "movable joint", is_output=False),
+    "friction": Quantity("freedoms", "{} (N m, N)", "movable joint", is_output=False),
+    "gravity": Quantity(3, "gravity in the world (m/s^2)", is_output=False),
     "wrench": Quantity(6, "{}, moment and force", "link", is_output=False, in_link_frames=True),
     "A": Quantity(6, "{}, angular part first", "link", in_link_frames=True),
     "V": Quantity(6, "{}, angular part first", "link", in_link_frames=True),
@@ -56,6 +64,7 @@ OWNERS: dict[str, tuple[str, Callable[[Mechanism], Iterable[str]]]] = {
         "joints and loops",
         _joints_and_loops,
     ),
+    "movable joint": ("movable joints", lambda mechanism: mechanism.joint_names),
 }
 
 
@@ -78,6 +87,8 @@ def meaning(name: str) -> str:
 def size_of(mechanism: Mechanism, name: str) -> int:
     """How many numbers a quantity has."""
     size = quantity(name).size
+    if size == "freedoms":
+        return mechanism.joint_by_name[split_name(name)[1]].nv
     return size if isinstance(size, int) else int(getattr(mechanism, size))
 
 
@@ -91,5 +102,5 @@ def check_output(mechanism: Mechanism, name: str) -> None:
     offers = [kind for kind, of in kinds if not of]
     for of, (owners, names) in OWNERS.items():
         each = " and ".join(f"{kind}[{of}]" for kind, other in kinds if other == of)
-        offers.append(f"{each} for the {owners} {', '.join(names(mechanism))}")
+        offers += [f"{each} for the {owners} {', '.join(names(mechanism))}"] if each else []
     raise InputError(f"There is no output {name!r}. Outputs: {', '.join(offers)}.")

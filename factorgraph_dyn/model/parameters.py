@@ -20,6 +20,7 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import as_names, check_finite
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model.description import Description
+from factorgraph_dyn.model.inertia_checks import MOMENT_TOLERANCE
 from factorgraph_dyn.model.parts import Link
 from factorgraph_dyn.spatial import Array, Floats, skew
 
@@ -70,6 +71,28 @@ def inertia_of(parameters: Array) -> Array:
 UNIT_INERTIAS: Floats = np.array([inertia_of(unit) for unit in np.eye(COUNT)])  # of one parameter each, (10, 6, 6)
 
 
+def moving_parameters(T: Floats) -> Floats:
+    """The matrix that carries parameters to another frame, p_a = X p_b, from the pose T_a_b, shape (10, 10).
+
+    m' = m        h' = R h + m r        I' = R I R^T + 2 (r . R h) 1 - r (R h)^T - (R h) r^T + m (r . r 1 - r r^T)
+    """
+    R, r = T[:3, :3], T[:3, 3]
+    X = np.zeros((COUNT, COUNT))
+    X[0, 0], X[1:4, 0], X[1:4, 1:4] = 1.0, r, R
+    X[4:, 0] = _shifted(r, 0.5 * r)
+    for k, h in enumerate(R.T):
+        X[4:, 1 + k] = _shifted(r, h)
+    for k, unit in enumerate(UNIT_INERTIAS[4:, :3, :3]):
+        X[4:, 4 + k] = (R @ unit @ R.T)[_ROWS, _COLUMNS]
+    return X
+
+
+def _shifted(r: Floats, h: Floats) -> Floats:
+    """What a shift by r makes of a first moment h in the rotational inertia, shape (6,)."""
+    inertia: Floats = 2.0 * (r @ h) * np.eye(3) - np.outer(r, h) - np.outer(h, r)
+    return inertia[_ROWS, _COLUMNS]
+
+
 def parameters(mechanism: Description, links: str | Iterable[str] | None = None) -> Floats:
     """The parameters of links, a row each, shape (links, 10)."""
     names = parameter_links(mechanism, links)
@@ -90,6 +113,31 @@ def check_parameters(values: npt.ArrayLike, links: tuple[str, ...]) -> Floats:
     """The values as finite parameters of links, shape (links, 10), or an InputError."""
     of = f"The parameters, a row [{', '.join(NAMES)}] for each of the links {', '.join(links)},"
     return check_finite(values, (len(links), COUNT), of)
+
+
+def impossible_parameters(values: Floats, length: float) -> npt.NDArray[np.bool_]:
+    """Which rows of parameters, shape (..., 10), no rigid body can have.
+
+    The second moments of a body, with its first ones and its mass beside them, are a matrix that is positive
+    semidefinite (Wensing, Kim & Slotine, 2018): [[tr(I) / 2 - I, h], [h^T, m]].
+
+    Args:
+        values: The rows; those that are not finite are not looked at.
+        length: What moments are compared in where a link has no size of its own, m.
+    """
+    inertia, mass = np.zeros((*values.shape[:-1], 3, 3)), values[..., 0]
+    inertia[..., _ROWS, _COLUMNS] = inertia[..., _COLUMNS, _ROWS] = values[..., 4:]
+    second = 0.5 * np.trace(inertia, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - inertia
+    with np.errstate(all="ignore"):
+        own = np.sqrt(np.abs(second).max(axis=(-2, -1)) / np.abs(mass))
+    unit = np.where(np.isfinite(own) & (own > 0), own, length)[..., None]
+    moments = np.zeros((*mass.shape, 4, 4))
+    moments[..., :3, :3] = second / unit[..., None] ** 2
+    moments[..., :3, 3] = moments[..., 3, :3] = values[..., 1:4] / unit
+    moments[..., 3, 3] = mass
+    known = np.asarray(np.isfinite(moments).all(axis=(-2, -1)))
+    sizes = np.linalg.eigvalsh(np.where(known[..., None, None], moments, 0.0))
+    return np.asarray(sizes[..., 0] < -MOMENT_TOLERANCE * np.abs(sizes).max(axis=-1))
 
 
 def _link(link: Link, row: Floats) -> Link:

@@ -52,6 +52,7 @@ def compile(
     outputs: Sequence[str] | None = None,
     external_wrenches: Sequence[str] = (),
     guards: bool = True,
+    parameters: str | Sequence[str] = (),
 ) -> Kernel:
     """A kernel: machine code for one problem of one mechanism, called like a function.
 
@@ -72,6 +73,10 @@ def compile(
             contradict them, pivots that vanish. Without, such states get numbers that mean nothing, and kernels of
             loops cost less: forward dynamics 4 to 18 %, inverse 26 to 52 % (see ``compiler/guards.py``). For those who
             make sure of their states themselves.
+        parameters: What the kernel takes as further arguments instead of constants, so that every state of a batch may
+            have its own. Links by name, or "all" (every link but the base): one argument ``parameters``, shape
+            (..., links, 10), as ``mechanism.parameters(links)`` gives them. ``armature[joint]``, ``damping[joint]``,
+            ``friction[joint]`` and ``gravity``: an argument each. They follow all others, in this order.
 
     Raises:
         InputError: A problem, joint or output that there is not.
@@ -79,7 +84,9 @@ def compile(
         CompileError: An ordering without safe pivots, an output that is not determined, or a kernel that does not
             satisfy the mechanism's equations.
     """
-    asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs, external_wrenches, guards)
+    asked = make_problem(
+        mechanism, problem, known_accelerations, actuated, outputs, external_wrenches, guards, parameters
+    )
     return compile_problem(mechanism, asked, ordering)
 
 

@@ -92,7 +92,7 @@ def emit_fastcall(program: Program) -> str:
         "  br i1 %start, label %check0, label %slow",
     ]
     for k, operand in enumerate(inputs):
-        lines += _check(k, operand.size)
+        lines += _check(k, operand)
     lines.append(f"check{len(inputs)}:")
     for k, operand in enumerate(outputs):
         lines += _make(k, len(inputs) + k, operand)
@@ -113,8 +113,8 @@ def _field(name: str, base: str, offset: int, kind: str) -> list[str]:
     return [f"  {name}_p = getelementptr i8, ptr {base}, i64 {offset}", f"  {name} = load {kind}, ptr {name}_p"]
 
 
-def _check(k: int, size: int) -> list[str]:
-    """Argument k is an array, float64, one-dimensional, contiguous, of the right length."""
+def _check(k: int, operand: Operand) -> list[str]:
+    """Argument k is an array, float64, contiguous, of the right shape."""
     return [
         f"check{k}:",
         *_field(f"%a{k}", "%args", 8 * k, "ptr"),
@@ -126,7 +126,7 @@ def _check(k: int, size: int) -> list[str]:
         *_field(f"%rank{k}", f"%a{k}", _RANK, "i32"),
         *_field(f"%flags{k}", f"%a{k}", _FLAGS, "i32"),
         f"  %isdouble{k} = icmp eq ptr %descr{k}, %double",
-        f"  %isvector{k} = icmp eq i32 %rank{k}, 1",
+        f"  %isvector{k} = icmp eq i32 %rank{k}, {len(operand.shape)}",
         f"  %masked{k} = and i32 %flags{k}, {_PLAIN}",
         f"  %isplain{k} = icmp eq i32 %masked{k}, {_PLAIN}",
         f"  %both{k} = and i1 %isdouble{k}, %isvector{k}",
@@ -134,13 +134,27 @@ def _check(k: int, size: int) -> list[str]:
         f"  br i1 %all{k}, label %vector{k}, label %slow",
         f"vector{k}:",
         *_field(f"%shape{k}", f"%a{k}", _SHAPE, "ptr"),
-        f"  %length{k} = load i64, ptr %shape{k}",
-        f"  %fits{k} = icmp eq i64 %length{k}, {size}",
+        *_fits(k, operand.shape),
         *_field(f"%data{k}", f"%a{k}", _DATA, "ptr"),
         f"  %slot{k} = getelementptr ptr, ptr %pointers, i64 {k}",
         f"  store ptr %data{k}, ptr %slot{k}",
         f"  br i1 %fits{k}, label %check{k + 1}, label %slow",
     ]
+
+
+def _fits(k: int, shape: tuple[int, ...]) -> list[str]:
+    """%fits<k>: whether every axis of argument k is as long as it has to be."""
+    lines, fits = [], "true"
+    for axis, length in enumerate(shape):
+        name = f"{k}_{axis}" if axis + 1 < len(shape) else f"{k}"
+        lines += [
+            f"  %axis{k}_{axis} = getelementptr i64, ptr %shape{k}, i64 {axis}",
+            f"  %length{k}_{axis} = load i64, ptr %axis{k}_{axis}",
+            f"  %equal{k}_{axis} = icmp eq i64 %length{k}_{axis}, {length}",
+            f"  %fits{name} = and i1 %equal{k}_{axis}, {fits}",
+        ]
+        fits = f"%fits{name}"
+    return lines
 
 
 def _make(k: int, place: int, operand: Operand) -> list[str]:
