@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated
+from factorgraph_dyn.compiler.proof import regressor_values
 from factorgraph_dyn.compiler.proof.newton_euler import ManyStates, Response
 from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
@@ -21,6 +22,7 @@ from factorgraph_dyn.equations import LinearGraph, State
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
+from factorgraph_dyn.equations.regressor import kinetic_regressor, potential_regressor, torque_regressor
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.spatial import Floats, cross
@@ -34,6 +36,7 @@ class Solved:
 
     Attributes:
         values: The symbols of the arguments, zero for those that the problem does not take.
+        links: Those whose parameters regressors are about.
     """
 
     tape: Tape
@@ -43,6 +46,7 @@ class Solved:
     state: State
     graph: LinearGraph
     eliminated: Eliminated
+    links: tuple[str, ...] = ()
 
     def of(self, name: str) -> list[int]:
         """References of the entries of a variable.
@@ -116,6 +120,11 @@ def _acceleration(solved: Solved, kind: str, link: str) -> References:
     return references(solved.tape, A - np.concatenate([np.zeros(3), cross(V[:3], V[3:])]))
 
 
+def _regressor(solved: Solved, *_: str) -> References:
+    a = symbols(solved.tape, _joint_vector(solved, "a", ""))
+    return references(solved.tape, torque_regressor(solved.state, a, solved.links))
+
+
 # What reads a result off a solved graph, by its kind and owner.
 OUTPUTS: dict[str, Callable[[Solved, str, str], References]] = {
     "a": _joint_vector,
@@ -123,6 +132,9 @@ OUTPUTS: dict[str, Callable[[Solved, str, str], References]] = {
     "V": lambda solved, kind, link: references(solved.tape, solved.state.twists[link]),
     "A": _acceleration,
     "F": lambda solved, kind, joint: np.array(solved.of(f"{kind}[{joint}]"), dtype=np.int64),
+    "regressor": _regressor,
+    "kinetic_regressor": lambda solved, *_: references(solved.tape, kinetic_regressor(solved.state, solved.links)),
+    "potential_regressor": lambda solved, *_: references(solved.tape, potential_regressor(solved.state, solved.links)),
 }
 # What gives its true value (states, columns, entries) by its owner, and its terms' sizes (states, columns, sorts),
 # one for every sort of entries, such as moments and forces; a and tau are what is solved for.
@@ -134,6 +146,11 @@ TRUE_VALUES: dict[str, Callable[[Plain, str], tuple[Floats, Floats]]] = {
         if joint in plain.loops
         else (plain.true.F[joint], plain.true.F_size[joint] + plain.blur.F_size[joint])
     ),
+    "regressor": lambda plain, _: regressor_values.regressor_value(
+        plain.here, plain.true.A, {link: size + plain.blur.A_size[link] for link, size in plain.true.A_size.items()}
+    ),
+    "kinetic_regressor": lambda plain, _: regressor_values.kinetic_regressor_value(plain.here),
+    "potential_regressor": lambda plain, _: regressor_values.potential_regressor_value(plain.here),
 }
 
 

@@ -53,6 +53,7 @@ from factorgraph_dyn.equations.problem import Problem, problem_graph, without_ke
 from factorgraph_dyn.equations.quantities import quantity
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
+from factorgraph_dyn.model.parameters import parameter_links
 from factorgraph_dyn.model.units import measured, natural
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 from factorgraph_dyn.spatial import Floats, adjoint
@@ -247,7 +248,9 @@ class Tracer:
 
     def output(self, name: str, state: State, graph: LinearGraph, eliminated: Eliminated) -> References:
         """References of one result."""
-        return read_output(Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated), name)
+        links = parameter_links(self.given)
+        solved = Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated, links)
+        return read_output(solved, name)
 
 
 def _know_constants(tape: Tape, mechanism: Mechanism) -> None:

@@ -7,6 +7,7 @@
     iwim                  q -> (nv, inputs)           kept: tau of the motors         da / dtau
     inverse_mass_matrix   q -> (nv, nv)               kept: tau of the tree           da / dtau
     mass_matrix           q -> (nv, nv)               kept: a of the tree             dtau / da
+    regressor             (q, v, a) -> (nv, 10 links) a of the tree                   dtau / dparameters
 
 Takes the words a user asks with; gives a checked `Problem`, and the graph whose variables its orderings list. A new
 problem is an entry of `PROBLEMS`. The work runs once a kernel.
@@ -73,6 +74,7 @@ PROBLEMS = {
     "iwim": ProblemKind(("q",), ("a",), "none", "passive", "aba", kept="tau", drives_trees=False),
     "inverse_mass_matrix": ProblemKind(("q",), ("a",), "none", "none", "aba", kept="tau", tree_only=True),
     "mass_matrix": ProblemKind(("q",), ("tau",), "none", "none", "rnea", kept="a", tree_only=True),
+    "regressor": ProblemKind(("q", "v", "a"), ("regressor",), "all", "none", "rnea", tree_only=True),
 }
 PROBLEM_NAMES = tuple(PROBLEMS)
 SOLVED_NAMES = tuple(name for name, kind in PROBLEMS.items() if kind.solved_in)  # by the graph, in one go

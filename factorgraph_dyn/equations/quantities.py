@@ -17,8 +17,8 @@ class Quantity:
     """A kind of quantity.
 
     Attributes:
-        size: How many numbers it has, the name of the mechanism's attribute that tells, or "freedoms" of its joint;
-            -1 where only the problem tells (`Problem.shape_of`).
+        size: How many numbers it has, the name of the mechanism's attribute that tells, "freedoms" of its joint, or
+            "problem" where only that tells.
         meaning: What a reader of a kernel's C source is told; {} is its name.
         of: What there is one for each of, a key of `OWNERS`; nothing where there is one a mechanism.
         is_output: Whether a kernel can give it.
@@ -40,7 +40,7 @@ QUANTITIES = {
     "a": Quantity("nv", "accelerations (rad/s^2, m/s^2)"),
     "tau": Quantity("nv", "torques and forces (N m, N)"),
     "parameters": Quantity(
-        -1, "inertial parameters: m, m c, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz a link", is_output=False
+        "problem", "inertial parameters: m, m c, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz a link", is_output=False
     ),
     "armature": Quantity("freedoms", "{} (kg m^2, kg)", "movable joint", is_output=False),
     "damping": Quantity("freedoms", "{} (N m s/rad, N s/m)", "movable joint", is_output=False),
@@ -50,6 +50,9 @@ QUANTITIES = {
     "A": Quantity(6, "{}, angular part first", "link", in_link_frames=True),
     "V": Quantity(6, "{}, angular part first", "link", in_link_frames=True),
     "F": Quantity(6, "{}, angular part first", "joint", in_link_frames=True, splits_inertia=True),
+    "regressor": Quantity("problem", "torques for unit parameters, row by row, nv x (10 links)", in_link_frames=True),
+    "kinetic_regressor": Quantity("problem", "kinetic energy of unit parameters", in_link_frames=True),
+    "potential_regressor": Quantity("problem", "potential energy of unit parameters", in_link_frames=True),
 }
 
 

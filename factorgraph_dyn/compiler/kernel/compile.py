@@ -59,14 +59,16 @@ def compile(
     Args:
         mechanism: The mechanism.
         problem: "forward" (q, v, tau) -> a; "inverse" (q, v, a) -> tau; "hybrid" (q, v, a, tau) -> (a, tau);
-            "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree.
+            "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree; "regressor"
+            (q, v, a) -> (nv, 10 links), with which tau = Y parameters (see ``fgd.regressor``).
         ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by
             default the classical one, aba or rnea.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
             sought), or one boolean an entry of a.
         actuated: For inverse and iwim, the joints that have a motor; by default the joints marked actuated, for
             inverse dynamics of a tree every joint.
-        outputs: Results to give instead of the usual ones: any of a, tau, A[link], V[link], F[joint].
+        outputs: Results to give instead of the usual ones: any of a, tau, A[link], V[link], F[joint], regressor,
+            kinetic_regressor, potential_regressor.
         external_wrenches: Links on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] in the link's frame.
         guards: Whether it answers nan at states it cannot answer: far from closing loops, accelerations that

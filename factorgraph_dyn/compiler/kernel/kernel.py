@@ -124,7 +124,7 @@ class Kernel:
 
     @property
     def problem(self) -> str:
-        """What it computes: forward, inverse, hybrid, iwim, inverse_mass_matrix or mass_matrix."""
+        """What it computes: forward, inverse, hybrid, iwim, inverse_mass_matrix, mass_matrix or regressor."""
         return self._plan.problem.name
 
     @property

@@ -232,7 +232,7 @@ def _relative(difference: Floats, value: Floats, size: Floats) -> Floats:
 
 
 def _entry_name(mechanism: Mechanism, output: str, entry: int) -> str:
-    if quantity(output).of:
+    if output not in ("a", "tau"):
         return output
     joint = next(name for name in mechanism.joint_names if entry < mechanism.v_slices[name].stop)
     return f"{output}[{joint}]"
