@@ -9,6 +9,7 @@ and is described in a cheap one:
     reframe    link frames in which constants vanish (where nothing but a and tau is given and asked for)
     split      placements taken in steps
     classical  accelerations of the links' origins, whose equations need no linear velocities
+    known      motion: where all accelerations are given, those of links are no unknowns (``equations/known_motion``)
 
 Operations of inverse (rnea) and forward dynamics (aba), each change added to those above it:
 
@@ -18,6 +19,7 @@ Operations of inverse (rnea) and forward dynamics (aba), each change added to th
     classical    1038  2731     396  843    359  868    728  1615    1550  5144
     split         869  2633     377  858    335  813    682  1485    1415  4720
     reframe       794  1949     377  858    335  813    639  1408    1415  4720
+    known motion  707  1949     337  858    301  813    572  1408    1274  4720
     published     836  2067
 
 The work runs once a mechanism, problem and ordering.
@@ -47,8 +49,10 @@ from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.equations import LinearGraph, State, Variable, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations.dynamics_graph import LinkMotion
 from factorgraph_dyn.equations.factors import joint_losses
 from factorgraph_dyn.equations.free import GRAVITY, PARAMETERS
+from factorgraph_dyn.equations.known_motion import link_motion
 from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
 from factorgraph_dyn.equations.quantities import quantity
 from factorgraph_dyn.model import Mechanism
@@ -215,7 +219,13 @@ class Tracer:
         state = evaluate_state(self.mechanism, self.values["q"] + self.offset, self.values["v"])
         known = self.problem.known(self.values["a"], self.values["tau"])
         wrenches = {link: self.values[f"wrench[{link}]"] for link in self.problem.pushed}
-        return state, dynamics_graph(state, known, wrenches, classical=True)
+        return state, dynamics_graph(state, known, wrenches, classical=True, moving=self._moving(state))
+
+    def _moving(self, state: State) -> LinkMotion | None:
+        """How all links move, where all accelerations are given: cheaper than as unknowns."""
+        if self.problem.known_a.all() and self.problem.kept is None:
+            return link_motion(state, self.values["a"])
+        return None
 
     def structure(self, graph: LinearGraph) -> LinearGraph:
         """The graph of the variables that an ordering lists: without steps and parameters."""

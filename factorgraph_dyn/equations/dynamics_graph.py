@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,11 +22,29 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.spatial import Array
 
+
+class LinkMotion(NamedTuple):
+    """How the links of a tree accelerate, by link.
+
+    Attributes:
+        A: Accelerations, shape (6,).
+        taken: What moving the link takes, G A - ad(V)^T G V, shape (6,).
+    """
+
+    A: Mapping[str, Array]
+    taken: Mapping[str, Array]
+
+
 A_STATE = "a State, such as fgd.evaluate_state(mechanism, q, v)"
 
 
 def dynamics_graph(
-    state: State, known: Known, external_wrenches: Mapping[str, Array] | None = None, *, classical: bool = False
+    state: State,
+    known: Known,
+    external_wrenches: Mapping[str, Array] | None = None,
+    *,
+    classical: bool = False,
+    moving: LinkMotion | None = None,
 ) -> LinearGraph:
     """The dynamics of a mechanism at a state, given what is known.
 
@@ -34,6 +53,7 @@ def dynamics_graph(
         known: Which accelerations and torques are given, and their values.
         external_wrenches: Wrench on a link from outside, in its frame, by link name.
         classical: Let A be the classical accelerations of the links' origins instead of the spatial ones.
+        moving: How all links of the tree move, and what that takes, where it is known (``equations/known_motion``).
     """
     check_kind(state, State, "The state", A_STATE)
     _check_known(known, state.mechanism.nv)
@@ -42,9 +62,15 @@ def dynamics_graph(
     for link, wrench in external.items():
         state.mechanism.check_link(link)
         _check_shape(wrench, 6, f"The external wrench on link {link!r}")
-    moving = [*state.joints.values(), *state.loops.values()]
-    equations = [_acceleration(joint, state, classical) for joint in moving]
-    equations += _wrenches(state, moving, external, classical)
+    joints = [*state.joints.values(), *state.loops.values()]
+    if moving is None:
+        equations = [_acceleration(joint, state, classical) for joint in joints]
+    else:
+        equations = [
+            factors.known_acceleration_factor(j.name, j.child, moving.A[j.child]) for j in state.joints.values()
+        ]
+        equations += [_acceleration(loop, state, classical) for loop in state.loops.values()]
+    equations += _wrenches(state, joints, external, classical, {} if moving is None else moving.taken)
     equations += _torques(state)
     equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in state.mechanism.couplings]
     return make_graph(equations, _known_values(state.mechanism, known))
@@ -59,23 +85,6 @@ def velocity_graph(state: State) -> LinearGraph:
     ]
     base = {factors.twist(state.mechanism.base): Value(np.zeros(6))}
     return make_graph(equations, base)
-
-
-def link_accelerations(state: State, a: Array, *, classical: bool = False) -> dict[str, Array]:
-    """What joint accelerations make of the links of the tree, by back-substitution on its acceleration factors.
-
-    Args:
-        state: The mechanism at (q, v).
-        a: Joint accelerations, floats or symbols, shape (nv,).
-        classical: As for ``dynamics_graph``.
-    """
-    mechanism = state.mechanism
-    A: dict[str, Array] = {mechanism.base: base_acceleration(mechanism)}
-    for joint in state.joints.values():
-        factor = _acceleration(joint, state, classical)
-        carried, own = joint.Ad_child_parent @ A[joint.parent], joint.S @ a[mechanism.v_slices[joint.name]]
-        A[joint.child] = factor.rhs + carried + own
-    return A
 
 
 def _check_known(known: Known, nv: int) -> None:
@@ -118,7 +127,13 @@ def _acceleration(joint: JointState, state: State, classical: bool) -> Factor:
     )
 
 
-def _wrenches(state: State, moving: list[JointState], external: Mapping[str, Array], classical: bool) -> list[Factor]:
+def _wrenches(
+    state: State,
+    moving: list[JointState],
+    external: Mapping[str, Array],
+    classical: bool,
+    taken: Mapping[str, Array],
+) -> list[Factor]:
     joints_in, joints_out = defaultdict(list), defaultdict(list)
     for joint in moving:
         joints_in[joint.child].append(joint.name)
@@ -132,6 +147,7 @@ def _wrenches(state: State, moving: list[JointState], external: Mapping[str, Arr
             joints_out[joint.child],
             external.get(joint.child),
             classical=classical,
+            taken=taken.get(joint.child),
         )
         for joint in state.joints.values()
     ]

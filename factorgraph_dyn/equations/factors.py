@@ -90,6 +90,11 @@ def acceleration_factor(
     return Factor("acceleration", joint, tuple(blocks), rhs)
 
 
+def known_acceleration_factor(joint: str, child: str, A: Array) -> Factor:
+    """The acceleration of a joint's child where it is known."""
+    return Factor("acceleration", joint, ((acceleration(child), IDENTITY),), A)
+
+
 def _classical_bias(Ad_child_parent: Array, w_parent: Array, u: Array) -> Array:
     """The rest of a child's classical acceleration where its joint moves with the twist u, shape (6,).
 
@@ -113,6 +118,7 @@ def wrench_factor(
     external: Array | None,
     *,
     classical: bool = False,
+    taken: Array | None = None,
 ) -> Factor:
     """The balance of one link: joints into it push, joints out of it push back.
 
@@ -124,12 +130,18 @@ def wrench_factor(
         joints_out: Name and Ad_child_link of the joints whose parent the link is.
         external: Wrench on the link from outside, shape (6,), or None.
         classical: Whether the acceleration is the classical one.
+        taken: What moving the link takes, G_i A_i - ad(V_i)^T G_i V_i, where its acceleration is known; else None.
     """
     # G_i A_i - sum_in F_j + sum_out Ad_ci^T F_j = ad(V_i)^T G_i V_i + F_ext
-    blocks = [(acceleration(link), G)]
+    blocks = [(acceleration(link), G)] if taken is None else []
     blocks += [(wrench(joint), MINUS_IDENTITY[6]) for joint in joints_in]
     blocks += [(wrench(joint), Ad_child_link.T) for joint, Ad_child_link in joints_out]
-    rhs = _classical_wrench(V[:3], G) if classical else dual_bracket(V, G @ V)
+    if taken is not None:
+        rhs = -taken
+    elif classical:
+        rhs = _classical_wrench(V[:3], G)
+    else:
+        rhs = dual_bracket(V, G @ V)
     return Factor("wrench", link, tuple(blocks), rhs if external is None else rhs + external)
 
 

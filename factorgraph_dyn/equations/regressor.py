@@ -19,8 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from factorgraph_dyn.equations.dynamics_graph import link_accelerations
-from factorgraph_dyn.equations.factors import wrench_factor
+from factorgraph_dyn.equations.known_motion import classical_accelerations, inertial_wrench
 from factorgraph_dyn.equations.state import State
 from factorgraph_dyn.model.parameters import COUNT, UNIT_INERTIAS
 from factorgraph_dyn.motion.kinematics import link_poses
@@ -29,18 +28,19 @@ from factorgraph_dyn.spatial import Array
 
 def torque_regressor(state: State, a: Array, links: Sequence[str]) -> Array:
     """The torques of the tree for units of the parameters of links, shape (nv, 10 links)."""
-    A, J = link_accelerations(state, a, classical=True), link_jacobians(state)
-    blocks = [J[link].T @ wrench_regressor(A[link], state.twists[link]) for link in links]
+    A, J = classical_accelerations(state, a), link_jacobians(state)
+    blocks = [J[link].T @ wrench_regressor(A[link], state.twists[link][:3]) for link in links]
     return np.concatenate([np.zeros((state.mechanism.nv, 0)), *blocks], axis=1)
 
 
-def wrench_regressor(A: Array, V: Array) -> Array:
-    """The wrench that a link takes for units of its parameters, shape (6, 10); A is its classical acceleration."""
-    columns = []
-    for E in UNIT_INERTIAS:
-        balance = wrench_factor("", E, V, (), (), None, classical=True)
-        columns.append(E @ A - balance.rhs)
-    return np.array(columns).T
+def wrench_regressor(A: Array, w: Array) -> Array:
+    """The wrench that a link takes for units of its parameters, shape (6, 10).
+
+    Args:
+        A: Its classical acceleration, shape (6,).
+        w: Its angular velocity, shape (3,).
+    """
+    return np.array([inertial_wrench(E, A, w) for E in UNIT_INERTIAS]).T
 
 
 def kinetic_regressor(state: State, links: Sequence[str]) -> Array:
