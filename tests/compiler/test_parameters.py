@@ -13,7 +13,6 @@ from factorgraph_dyn.equations import regressor
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.model.units import described_in
 from tests.helpers import lossy, relative_error
-from tests.mechanisms import random_planar
 from tests.oracles.engines import pinocchio_oracle
 
 SAME = 1e-11
@@ -39,7 +38,7 @@ def test_trees_of_all_joints_agree_with_pinocchio(seed):
         assert relative_error(inverse(q[k], v[k], a, parameters[k]), tau[k]) < SAME
 
 
-@pytest.mark.parametrize("mechanism", [fgd.robots.four_bar(), random_planar(1)], ids=lambda m: m.name)
+@pytest.mark.parametrize("mechanism", [fgd.robots.four_bar(), fgd.robots.five_bar()], ids=lambda m: m.name)
 def test_loops_agree_with_the_graph(mechanism):
     q, v, parameters, tau = batch(mechanism)
     kernel = fgd.compile(mechanism, "forward", parameters="all")
@@ -82,6 +81,19 @@ def test_wrenches_and_hybrid_problems_take_parameters():
     expected = fgd.hybrid_dynamics(arm.with_parameters(parameters[0]), q[0], v[0], a=known_a, tau=known_tau)
     assert relative_error(a, expected.a) < SAME
     assert relative_error(F, expected.wrenches["joint1"]) < SAME
+
+
+def test_masses_and_energies_follow_the_parameters():
+    arm, gravity = fgd.robots.rrr(), np.array([1.0, 2.0, 3.0])
+    names = ("com", "momentum", "kinetic_energy", "potential_energy")
+    kernel = fgd.compile(arm, "forward", outputs=names, parameters=["all", "gravity", "armature[joint1]"])
+    q, v, parameters, tau = batch(arm)
+    com, momentum, kinetic, potential = kernel(q[1], v[1], tau[1], parameters[1], gravity, [0.3])
+    joints = [replace(joint, armature=0.3) if joint.name == "joint1" else joint for joint in arm.joints]
+    other = replace(arm.with_parameters(parameters[1]), gravity=gravity, joints=joints)
+    assert relative_error(com, fgd.center_of_mass(other, q[1])) < SAME
+    assert relative_error(momentum, fgd.momentum(other, q[1], v[1])) < SAME
+    assert relative_error((kinetic, potential), fgd.energy(other, q[1], v[1])) < SAME
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3])

@@ -124,7 +124,7 @@ class Kernel:
 
     @property
     def problem(self) -> str:
-        """What it computes: forward, inverse, hybrid, iwim, inverse_mass_matrix, mass_matrix or regressor."""
+        """What it computes, such as forward, inverse, mass_matrix, kinematics or regressor."""
         return self._plan.problem.name
 
     @property
@@ -336,10 +336,9 @@ class Kernel:
         function = c_source.identifier(source.stem if name is None else check_kind(name, str, "The name", "text"))
         header = source.with_suffix(".h")
         inputs, outputs = self._parameters()
-        description = (
-            f"{self.problem} dynamics of {self.mechanism.name}, elimination ordering "
-            f"{self.ordering.name}: {self.operations}."
-        )
+        solved = f" dynamics of {self.mechanism.name}, elimination ordering {self.ordering.name}"
+        about = f" of {self.mechanism.name}" if self._plan.problem.solves_nothing else solved
+        description = f"{self.problem}{about}: {self.operations}."
         try:
             header.write_text(c_source.header_text(function, description, inputs, outputs))
             source.write_text(c_source.source_text(function, header.name, description, self.program(), inputs, outputs))

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from factorgraph_dyn.compiler.proof.batch_algebra import inertias
-from factorgraph_dyn.model import Joint, Mechanism
+from factorgraph_dyn.compiler.proof.batch_algebra import inertias, skews
+from factorgraph_dyn.model import Joint, Link, Mechanism
 from factorgraph_dyn.spatial import Floats
 
 
@@ -33,11 +33,21 @@ class Numbers:
             links: Whose parameters the states bring along, in the order of the value ``parameters``.
             free: Values by argument, with an axis of states in front.
         """
-        self._free = {} if free is None else free
+        self._free, self._links = {} if free is None else free, tuple(links)
         self.inertia = {link.name: link.spatial_inertia[None] for link in mechanism.links}
         for k, link in enumerate(links):
             self.inertia[link] = inertias(self._free["parameters"][:, k])
         self.gravity = self._free.get("gravity", np.asarray(mechanism.gravity)[None])
+
+    def body(self, link: Link) -> tuple[Floats, Floats, Floats]:
+        """Mass, centre of mass and inertia about it, shapes (states or 1,), (..., 3) and (..., 3, 3)."""
+        if link.name not in self._links:
+            return np.array([link.mass]), np.asarray(link.com)[None], np.asarray(link.inertia)[None]
+        row = self._free["parameters"][:, self._links.index(link.name)]
+        mass, G = row[:, 0], self.inertia[link.name]
+        com = np.where(mass[:, None] != 0, row[:, 1:4] / np.where(mass == 0, 1.0, mass)[:, None], 0.0)
+        c = skews(com)
+        return mass, com, G[:, :3, :3] + mass[:, None, None] * c @ c
 
     def effect(self, kind: str, joint: Joint) -> Floats:
         """The armature, damping or friction of a joint, shape (states or 1, freedoms)."""
