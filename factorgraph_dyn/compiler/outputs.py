@@ -177,6 +177,7 @@ OUTPUTS: dict[str, Reader] = {
     "V": _twist,
     "A": _acceleration,
     "F": lambda solved, kind, joint: np.array(solved.of(f"{kind}[{joint}]"), dtype=np.int64),
+    "W": lambda solved, kind, frame: np.array(solved.of(f"{kind}[{frame}]"), dtype=np.int64),
     "com": _of_masses(lambda bodies, state: masses.center_of_mass(bodies, state.q)),
     "momentum": _of_masses(lambda bodies, state: masses.momentum(bodies, state.q, state.twists)),
     "kinetic_energy": _of_masses(lambda bodies, state: masses.kinetic_energy(bodies, state.v, state.twists)),

@@ -73,7 +73,7 @@ class States:
         if split_name(argument)[0] in DRAWN:
             return self._parameters(argument, links, rng).reshape(len(self), size).T, exact
         own = natural(self.mechanism)
-        unit = {"a": own.v, "tau": own.tau}.get(argument, own.wrench)
+        unit = {"a": own.v, "tau": own.tau, "values": np.ones(size)}.get(argument, own.wrench)
         return rng.normal(size=exact.shape) * unit[:, None] * self.rate**2, exact
 
     def _parameters(self, argument: str, links: Sequence[str], rng: np.random.Generator) -> Floats:

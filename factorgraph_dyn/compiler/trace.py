@@ -111,7 +111,8 @@ class Tracer:
         parts = split(frames.mechanism, shifts=problem.kept != "tau") if route.split else whole
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
         self.magnitudes = Magnitudes(parts.mechanism)
-        plain, regroups = self.mechanism, route.regroup and not any(one.splits_inertia for one in shown)
+        splits = problem.reads_wrenches or any(one.splits_inertia for one in shown)
+        plain, regroups = self.mechanism, route.regroup and not splits
         self._gather(plain, regroups)
         states = self.states = sampled_states(self.given, route.seed)
         self.tape = Tape(seed=route.seed, samples=len(states))
@@ -169,7 +170,7 @@ class Tracer:
         state, graph = self.equations()
         columns = self.columns_of(graph)
         chosen, unknowns = self.order(graph, ordering)
-        return state, graph, chosen, self.elimination(graph, columns, unknowns).run()
+        return state, graph, chosen, self.eliminate(state, graph, columns, unknowns)
 
     def guards(self, state: State) -> list[programs.Guard]:
         """What has to be watched whatever the ordering is: that loops are closed."""
@@ -191,6 +192,12 @@ class Tracer:
     def is_closed(self) -> bool:
         """Whether there are loops or couplings, and values at a state that may contradict them."""
         return self.mechanism.is_closed_kind and self.problem.kept is None
+
+    def eliminate(
+        self, state: State, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
+    ) -> Eliminated:
+        """Every unknown as a combination of parameters."""
+        return self.elimination(graph, columns, unknowns).run()
 
     def elimination(
         self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]

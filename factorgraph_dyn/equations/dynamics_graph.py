@@ -78,13 +78,21 @@ def dynamics_graph(
     return make_graph(equations, _known_values(state.mechanism, known))
 
 
-def velocity_graph(state: State) -> LinearGraph:
-    """The velocity factors of a mechanism at a state, with the link twists as unknowns."""
+def velocity_graph(state: State, *, unknown: bool = False) -> LinearGraph:
+    """The velocity factors of a mechanism at a state, with the link twists as unknowns.
+
+    Args:
+        state: The mechanism at (q, v).
+        unknown: Let the joint velocities v[joint] be unknowns too, tied by couplings; the state's v counts for nothing.
+    """
     check_kind(state, State, "The state", A_STATE)
     equations = [
-        factors.velocity_factor(j.name, j.parent, j.child, j.Ad_child_parent, j.S, j.v)
+        factors.velocity_factor(j.name, j.parent, j.child, j.Ad_child_parent, j.S, None if unknown else j.v)
         for j in (*state.joints.values(), *state.loops.values())
     ]
+    if unknown:
+        couplings, of = state.mechanism.couplings, factors.joint_velocity
+        equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio, of) for c in couplings]
     base = {factors.twist(state.mechanism.base): Value(np.zeros(6))}
     return make_graph(equations, base)
 

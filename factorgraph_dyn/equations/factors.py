@@ -17,7 +17,7 @@ Dellaert (2019), equations 1-4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -63,11 +63,26 @@ def contact_force(contact: str, size: int) -> Variable:
     return Variable("u", contact, size)
 
 
-def velocity_factor(joint: str, parent: str, child: str, Ad_child_parent: Array, S: Array, v: Array) -> Factor:
-    """How a joint carries the parent's twist to its child."""
-    # V_c - Ad_cp V_p = S_j v_j
+def joint_velocity(joint: str, nv: int) -> Variable:
+    """The variable v[joint]."""
+    return Variable("v", joint, nv)
+
+
+def outside_wrench(frame: str) -> Variable:
+    """The variable W[frame]: an unknown wrench from outside at a link's or frame's origin, in its axes."""
+    return Variable("W", frame, 6)
+
+
+def velocity_factor(
+    joint: str, parent: str, child: str, Ad_child_parent: Array, S: Array, v: Array | None = None
+) -> Factor:
+    """How a joint carries the parent's twist to its child; v[joint] is unknown where no v is given."""
+    # V_c - Ad_cp V_p - S_j v_j = 0
     blocks = ((twist(child), IDENTITY), (twist(parent), -Ad_child_parent))
-    return Factor("velocity", joint, blocks, S @ v)
+    if v is not None:
+        return Factor("velocity", joint, blocks, S @ v)
+    own = ((joint_velocity(joint, S.shape[1]), -S),) if S.shape[1] else ()
+    return Factor("velocity", joint, (*blocks, *own), np.zeros(6))
 
 
 def acceleration_factor(
@@ -198,11 +213,10 @@ def _acts(effect: Array) -> bool:
     return effect.dtype == object or bool(effect.any())
 
 
-def coupling_factor(coupling: str, joint: str, source: str, ratio: float) -> Factor:
-    """How a coupling ties two joint accelerations."""
+def coupling_factor(
+    coupling: str, joint: str, source: str, ratio: float, of: Callable[[str, int], Variable] = joint_acceleration
+) -> Factor:
+    """How a coupling ties two joint accelerations, or velocities."""
     # a_j - ratio a_k = 0
-    blocks = (
-        (joint_acceleration(joint, 1), np.ones((1, 1))),
-        (joint_acceleration(source, 1), np.full((1, 1), -ratio)),
-    )
+    blocks = ((of(joint, 1), np.ones((1, 1))), (of(source, 1), np.full((1, 1), -ratio)))
     return Factor("coupling", coupling, blocks, np.zeros(1))

@@ -25,6 +25,8 @@ import numpy as np
 
 from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_module
+from factorgraph_dyn.compiler.estimator.tracer import trace_estimate
+from factorgraph_dyn.compiler.estimator.trial import EstimateTrial
 from factorgraph_dyn.compiler.kernel import cache
 from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall
 from factorgraph_dyn.compiler.kernel.kernel import Kernel, KernelPlan
@@ -35,12 +37,15 @@ from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.inputs import ContactLike
 from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph
+from factorgraph_dyn.equations.quantities import shape_of
+from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
 
 _ENTRIES = (*ENTRY_POINTS, "fastcall")
+_MOST_AXES = 24 if np.__version__.startswith("1.") else 56  # of all results; NumPy's 32 or 64, without 8 for batches
 _ROOMS = ("model", "motion", "equations", "ordering", "compiler")
 
 
@@ -57,6 +62,7 @@ def compile(
     contacts: Sequence[ContactLike] = (),
     guards: bool = True,
     parameters: str | Sequence[str] = (),
+    measurements: Sequence[Sensor] = (),
 ) -> Kernel:
     """A kernel: machine code for one problem of one mechanism, called like a function.
 
@@ -64,8 +70,8 @@ def compile(
         mechanism: The mechanism.
         problem: "forward" (q, v, tau) -> a; "inverse" (q, v, a) -> tau; "hybrid" (q, v, a, tau) -> (a, tau);
             "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree; "kinematics"
-            (q, v) -> what is asked for, by default the poses and Jacobians of all tips; "regressor" (q, v, a) ->
-            (nv, 10 links), with which tau = Y parameters (see ``fgd.regressor``).
+            (q, v) -> what is asked for, by default the poses and Jacobians of the last moving links; "regressor"
+            (q, v, a) -> (nv, 10 links), with which tau = Y parameters (see ``fgd.regressor``).
         ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by
             default the classical one, aba or rnea.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
@@ -90,6 +96,10 @@ def compile(
             have its own. Links by name, or "all" (every link but the base): one argument ``parameters``, shape
             (..., links, 10), as ``mechanism.parameters(links)`` gives them. ``armature[joint]``, ``damping[joint]``,
             ``friction[joint]`` and ``gravity``: an argument each. They follow all others, in this order.
+        measurements: For "estimate" (q, v, values) -> (a, tau, W[frame], ...), the most probable ones: sensors
+            without values, such as fgd.sensors.Torque("elbow", sigma=0.1). Their readings, one after the other, are
+            the argument values. Outputs are also W[frame] and gains, such as gain[tau], shape (nv, readings); of
+            readings with covariance R, the covariance of tau is gain R gain^T.
 
     Raises:
         InputError: A problem, joint or output that there is not.
@@ -108,6 +118,7 @@ def compile(
         wrench_axes=wrench_axes,
         contacts=contacts,
         parameters=parameters,
+        measurements=measurements,
     )
     return compile_problem(mechanism, asked, ordering)
 
@@ -116,15 +127,26 @@ def compile_problem(mechanism: Mechanism, problem: Problem, ordering: OrderingLi
     """The kernel of a problem in an ordering, by default the classical one; raises as `compile` does."""
     if not mechanism.nv:
         raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to compile.")
+    _check_axes(mechanism, problem)
     wanted = _wanted_ordering(mechanism, problem, ordering)
     host = machine.host()
-    name = cache.key(_versions(), repr(host), mechanism.fingerprint, problem.key, repr(wanted))
+    name = cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, repr(wanted))
     entry = cache.read(name)
-    code = None if entry is None else _load_or_none(entry.code, host)
+    code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is None or code is None:
         entry, code = _proved(mechanism, problem, wanted, host)
         cache.write(name, entry)
     return _kernel(mechanism, problem, wanted, entry.facts, code)
+
+
+def _check_axes(mechanism: Mechanism, problem: Problem) -> None:
+    """Raise a CompileError where results have more axes than NumPy's functions can have."""
+    axes = sum(len(shape_of(mechanism, name)) for name in problem.outputs)
+    if axes > _MOST_AXES:
+        raise CompileError(
+            f"The {len(problem.outputs)} outputs have {axes} axes together; NumPy's functions have up to {_MOST_AXES}. "
+            "Ask for fewer outputs, in several kernels."
+        )
 
 
 def _kernel(
@@ -144,7 +166,7 @@ def _kernel(
         tuple(Operand(tuple(shape)) for shape in facts["outputs"]),
         facts["redundant"],
         facts["accuracy"],
-        lambda guarded: trace(mechanism, dataclasses.replace(problem, guarded=guarded), ordering, route).program,
+        lambda guarded: _trace(mechanism, dataclasses.replace(problem, guarded=guarded), ordering, route).program,
         (compile_problem, (mechanism, problem, ordering)),
     )
     return Kernel(plan, code)
@@ -169,7 +191,7 @@ def _proved(
     """
     made: list[_Made] = []
     refusals: list[CompileError] = []
-    trial = Trial(mechanism, problem)
+    trial = EstimateTrial(mechanism, problem) if problem.measurements else Trial(mechanism, problem)
     for route in (CHEAP, *CAREFUL):
         try:
             made.append(_attempt(trial, mechanism, ordering, route, host))
@@ -196,9 +218,15 @@ def _proved(
     return best.entry, best.code
 
 
-def _attempt(trial: Trial, mechanism: Mechanism, ordering: OrderingLike, route: Route, host: machine.Machine) -> _Made:
+def _trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route) -> Traced:
+    return (trace_estimate if problem.measurements else trace)(mechanism, problem, ordering, route)
+
+
+def _attempt(
+    trial: Trial | EstimateTrial, mechanism: Mechanism, ordering: OrderingLike, route: Route, host: machine.Machine
+) -> _Made:
     """The code that a route gives, and its proof."""
-    traced = trace(mechanism, trial.problem, ordering, route)
+    traced = _trace(mechanism, trial.problem, ordering, route)
     text = emit_module(traced.program, host) + emit_fastcall(traced.program)
     stored = machine.object_code(text, host)
     code = machine.load(stored, _ENTRIES, host)
@@ -233,15 +261,8 @@ def _facts(traced: Traced) -> dict[str, Any]:
     }
 
 
-def _load_or_none(code: bytes, host: machine.Machine) -> machine.LoadedCode | None:
-    try:
-        return machine.load(code, _ENTRIES, host)
-    except RuntimeError:  # stored by a linker that this one does not understand
-        return None
-
-
 @memoize
-def _versions() -> str:
+def versions() -> str:
     """Everything but the request that the code depends on: sources, interpreter, NumPy, LLVM."""
     digest = hashlib.sha256()
     package = Path(__file__).parents[2]
