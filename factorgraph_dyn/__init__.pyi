@@ -112,6 +112,10 @@ from factorgraph_dyn.solve.objectives import (
     MinimumWrench as MinimumWrench,
     SoftFactors as SoftFactors,
 )
+from factorgraph_dyn.solve.regressors import (
+    energy_regressors as energy_regressors,
+    regressor as regressor,
+)
 from factorgraph_dyn.solve.simulation import simulate as simulate
 from factorgraph_dyn.solve.solution import Solution as Solution
 from factorgraph_dyn.solve.trajectory import Trajectory as Trajectory
