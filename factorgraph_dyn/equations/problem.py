@@ -7,6 +7,7 @@
     iwim                  q -> (nv, inputs)           kept: tau of motors, contacts   da / dtau, da / du
     inverse_mass_matrix   q -> (nv, nv)               kept: tau of the tree           da / dtau
     mass_matrix           q -> (nv, nv)               kept: a of the tree             dtau / da
+    regressor             (q, v, a) -> (nv, 10 links) a of the tree                   dtau / dparameters
     kinematics            (q, v) -> T, J, ...         everything: nothing is solved
     estimate              (q, v, values) -> a, ...    tau of passive joints           most probable for sensors
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -25,10 +27,11 @@ import numpy as np
 from factorgraph_dyn.checks import as_names, check_choice, check_kind
 from factorgraph_dyn.equations.dynamics_graph import dynamics_graph
 from factorgraph_dyn.equations.factors import contact_force
+from factorgraph_dyn.equations.free import GRAVITY, NOTHING_FREE, PARAMETERS, Free, free_parameters
 from factorgraph_dyn.equations.given import Known, Mask
 from factorgraph_dyn.equations.inputs import Contact, ContactLike, as_contacts, no_inputs
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
-from factorgraph_dyn.equations.quantities import QUANTITIES, check_output, quantity, size_of, split_name
+from factorgraph_dyn.equations.quantities import QUANTITIES, check_output, quantity, shape_of, split_name
 from factorgraph_dyn.equations.sensors import (
     Acceleration,
     Accelerometer,
@@ -44,6 +47,7 @@ from factorgraph_dyn.equations.state import evaluate_state
 from factorgraph_dyn.equations.wrenches import check_axes
 from factorgraph_dyn.errors import InputError, OrderingError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.model.parameters import COUNT
 from factorgraph_dyn.motion.masses import check_mass
 from factorgraph_dyn.spatial import Array
 
@@ -98,6 +102,7 @@ PROBLEMS = {
     "iwim": ProblemKind(("q",), ("a",), "none", "passive", "aba", kept="tau", drives_trees=False),
     "inverse_mass_matrix": ProblemKind(("q",), ("a",), "none", "none", "aba", kept="tau", tree_only=True),
     "mass_matrix": ProblemKind(("q",), ("tau",), "none", "none", "rnea", kept="a", tree_only=True),
+    "regressor": ProblemKind(("q", "v", "a"), ("regressor",), "all", "none", "rnea", tree_only=True),
     "kinematics": ProblemKind(("q", "v"), (), "all", "all", "none", tree_only=True),
     "estimate": ProblemKind(("q", "v", "values"), ("a", "tau"), "none", "passive", "aba", drives_trees=False),
 }
@@ -120,6 +125,7 @@ class Problem:
         wrench_axes: Of these wrenches, "local" or "world".
         contacts: Whose forces are responded to, after those of the motors.
         measurements: Sensors of an estimate, whose readings are an argument, one after the other.
+        free: Inertial parameters and others that are arguments instead of constants.
     """
 
     name: str
@@ -131,12 +137,11 @@ class Problem:
     wrench_axes: str = "local"
     contacts: tuple[Contact, ...] = ()
     measurements: tuple[Sensor, ...] = ()
+    free: Free = NOTHING_FREE
 
     def size_of(self, mechanism: Mechanism, name: str) -> int:
         """How many numbers an argument has."""
-        if name == "values":
-            return sum(sensor.size(mechanism) for sensor in self.measurements)
-        return size_of(mechanism, name)
+        return prod(self.shape_of(mechanism, name))
 
     @property
     def reads_wrenches(self) -> bool:
@@ -145,8 +150,17 @@ class Problem:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Of the kernel, in order: q, v, a, tau, wrench[link]."""
-        return (*PROBLEMS[self.name].arguments, *(f"wrench[{link}]" for link in self.pushed))
+        """Of the kernel, in order: q, v, a, tau, wrench[link], parameters, armature[joint], ..."""
+        wrenches = (f"wrench[{link}]" for link in self.pushed)
+        return (*PROBLEMS[self.name].arguments, *wrenches, *self.free.arguments)
+
+    def shape_of(self, mechanism: Mechanism, argument: str) -> tuple[int, ...]:
+        """The shape of an argument, without batch axes."""
+        if argument == PARAMETERS:
+            return len(self.free.links), COUNT
+        if argument == "values":
+            return (sum(sensor.size(mechanism) for sensor in self.measurements),)
+        return shape_of(mechanism, argument)
 
     @property
     def kept(self) -> str | None:
@@ -173,7 +187,8 @@ class Problem:
         """Text that differs wherever two problems of a mechanism do."""
         masks = self.known_a.tolist(), self.known_tau.tolist()
         contacts, sensors = [contact.key for contact in self.contacts], [sensor.key for sensor in self.measurements]
-        return repr((self.name, self.outputs, self.pushed, self.guarded, *masks, self.wrench_axes, contacts, sensors))
+        asked = (self.name, self.outputs, self.pushed, self.guarded, *masks, self.wrench_axes, contacts, sensors)
+        return repr((*asked, self.free))
 
     def check_solved(self) -> None:
         """Raise an OrderingError where there is nothing to eliminate."""
@@ -198,6 +213,7 @@ def make_problem(
     wrench_axes: str = "local",
     contacts: Sequence[ContactLike] = (),
     measurements: Sequence[Sensor] = (),
+    parameters: str | Sequence[str] = (),
 ) -> Problem:
     """The problem that a user's words describe.
 
@@ -214,6 +230,7 @@ def make_problem(
         wrench_axes: Of these wrenches, "local" or "world".
         contacts: For iwim, places where forces act, as for ``fgd.iwim``.
         measurements: For estimates, sensors, which need no values.
+        parameters: What is an argument instead of a constant: links (or "all"), armature[joint], gravity, ...
 
     Raises:
         InputError: A word that is not known.
@@ -231,8 +248,8 @@ def make_problem(
     places = _contacts(mechanism, name, contacts)
     if kind.inputs and not (motors.any() or places):
         raise no_inputs(mechanism)
-    axes = check_axes(wrench_axes)
-    return Problem(name, shown, entries[kind.a], entries[kind.tau], pushed, guarded, axes, places, sensors)
+    axes, free = check_axes(wrench_axes), _free(mechanism, name, parameters)
+    return Problem(name, shown, entries[kind.a], entries[kind.tau], pushed, guarded, axes, places, sensors, free)
 
 
 def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterable[str] | None = None) -> Problem:
@@ -296,6 +313,18 @@ def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[s
     if len(set(names)) < len(names):
         raise InputError(f"external_wrenches names a place twice: {', '.join(names)}.")
     return names
+
+
+def _free(mechanism: Mechanism, problem: str, words: str | Sequence[str]) -> Free:
+    free = free_parameters(mechanism, words)
+    if problem == "estimate" and free.arguments:
+        raise InputError(
+            "Kernels of estimates have constant parameters; give the mechanism others with mechanism.with_parameters."
+        )
+    for name in free.others if PROBLEMS[problem].kept else ():
+        if name == GRAVITY or split_name(name)[0] != "armature":
+            raise InputError(f"The result of problem {problem!r} does not depend on {name}.")
+    return free
 
 
 def _contacts(mechanism: Mechanism, problem: str, contacts: Sequence[ContactLike]) -> tuple[Contact, ...]:

@@ -61,6 +61,7 @@ def compile(
     wrench_axes: Axes = "local",
     contacts: Sequence[ContactLike] = (),
     guards: bool = True,
+    parameters: str | Sequence[str] = (),
     measurements: Sequence[Sensor] = (),
 ) -> Kernel:
     """A kernel: machine code for one problem of one mechanism, called like a function.
@@ -69,7 +70,8 @@ def compile(
         mechanism: The mechanism.
         problem: "forward" (q, v, tau) -> a; "inverse" (q, v, a) -> tau; "hybrid" (q, v, a, tau) -> (a, tau);
             "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree; "kinematics"
-            (q, v) -> what is asked for, by default the poses and Jacobians of the last moving links.
+            (q, v) -> what is asked for, by default the poses and Jacobians of the last moving links; "regressor"
+            (q, v, a) -> (nv, 10 links), with which tau = Y parameters (see ``fgd.regressor``).
         ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by
             default the classical one, aba or rnea.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
@@ -79,7 +81,8 @@ def compile(
         outputs: Results to give instead of the usual ones. Of links and frames: T[tool] the pose in the world (4, 4),
             J[tool] the Jacobian (6, nv), V[tool] the twist and A[tool] the acceleration, all in the frame's own axes
             and A with gravity's -g; F[joint] the wrench of a joint; a, tau; com, momentum (about the com, in world
-            axes), kinetic_energy, potential_energy, as the functions of these names give them.
+            axes), kinetic_energy, potential_energy, as the functions of these names give them; regressor
+            (nv, 10 links), kinetic_regressor and potential_regressor (10 links,).
         external_wrenches: Links and frames on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] about its origin.
         wrench_axes: "local": these wrenches in the link's or frame's own axes; "world": in those of the world.
@@ -89,6 +92,10 @@ def compile(
             contradict them, pivots that vanish. Without, such states get numbers that mean nothing, and kernels of
             loops cost less: forward dynamics 4 to 18 %, inverse 26 to 52 % (see ``compiler/guards.py``). For those who
             make sure of their states themselves.
+        parameters: What the kernel takes as further arguments instead of constants, so that every state of a batch may
+            have its own. Links by name, or "all" (every link but the base): one argument ``parameters``, shape
+            (..., links, 10), as ``mechanism.parameters(links)`` gives them. ``armature[joint]``, ``damping[joint]``,
+            ``friction[joint]`` and ``gravity``: an argument each. They follow all others, in this order.
         measurements: For "estimate" (q, v, values) -> (a, tau, W[frame], ...), the most probable ones: sensors
             without values, such as fgd.sensors.Torque("elbow", sigma=0.1). Their readings, one after the other, are
             the argument values. Outputs are also W[frame] and gains, such as gain[tau], shape (nv, readings); of
@@ -110,6 +117,7 @@ def compile(
         guards,
         wrench_axes=wrench_axes,
         contacts=contacts,
+        parameters=parameters,
         measurements=measurements,
     )
     return compile_problem(mechanism, asked, ordering)
@@ -122,9 +130,9 @@ def compile_problem(mechanism: Mechanism, problem: Problem, ordering: OrderingLi
     _check_axes(mechanism, problem)
     wanted = _wanted_ordering(mechanism, problem, ordering)
     host = machine.host()
-    name = cache.key(_versions(), repr(host), mechanism.fingerprint, problem.key, repr(wanted))
+    name = cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, repr(wanted))
     entry = cache.read(name)
-    code = None if entry is None else _load_or_none(entry.code, host)
+    code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is None or code is None:
         entry, code = _proved(mechanism, problem, wanted, host)
         cache.write(name, entry)
@@ -253,15 +261,8 @@ def _facts(traced: Traced) -> dict[str, Any]:
     }
 
 
-def _load_or_none(code: bytes, host: machine.Machine) -> machine.LoadedCode | None:
-    try:
-        return machine.load(code, _ENTRIES, host)
-    except RuntimeError:  # stored by a linker that this one does not understand
-        return None
-
-
 @memoize
-def _versions() -> str:
+def versions() -> str:
     """Everything but the request that the code depends on: sources, interpreter, NumPy, LLVM."""
     digest = hashlib.sha256()
     package = Path(__file__).parents[2]
