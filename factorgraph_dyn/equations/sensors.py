@@ -406,7 +406,7 @@ def _variable(mechanism: Mechanism, name: str, label: str) -> Variable:
 def check_sensors(measurements: object, *, of_velocities: bool) -> tuple[Sensor, ...]:
     """The measurements as a tuple, if they all belong to the question."""
     made = "fgd.sensors, such as fgd.sensors.Torque(joint, value, sigma)"
-    sensors = check_parts(measurements, Sensor, "The measurements", made)
+    sensors = check_parts(measurements, Sensor, "measurements", made)
     for sensor in sensors:
         if sensor.of_velocities != of_velocities:
             right, about = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -152,3 +153,16 @@ def test_kernels_of_other_noises_are_other_kernels():
     )
     a = [kernel([0.3], [0.0], [0.0, 1.0])[0] for kernel in (first, second)]
     assert abs(a[0] - a[1]) > 0.01
+
+
+def test_noises_of_all_scales_and_kernels_of_all_uses(tmp_path):
+    mechanism = fgd.robots.rrr()
+    sensors = [S.Torque(name, sigma=1e-6) for name in mechanism.joint_names]
+    sensors += [S.Acceleration(name, sigma=1e6) for name in mechanism.joint_names]
+    kernel = check(mechanism, sensors, ["a", "tau"])
+    q, v = mechanism.random_state(0)
+    again = pickle.loads(pickle.dumps(kernel))
+    np.testing.assert_array_equal(again(q, v, np.ones(6)), kernel(q, v, np.ones(6)))
+    assert kernel.check(q, v, np.ones(6)) == ()
+    source, _ = kernel.to_c(tmp_path / "estimator.c")
+    assert "readings of the sensors" in source.read_text() + source.with_suffix(".h").read_text()
