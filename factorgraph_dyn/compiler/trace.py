@@ -255,8 +255,12 @@ class Tracer:
         return state, graph
 
     def _moving(self, state: State) -> LinkMotion | None:
-        """How all links move, where all accelerations are given: cheaper than as unknowns."""
-        if self.problem.known_a.all() and self.problem.kept is None:
+        """How all links move, where all accelerations are given: cheaper than as unknowns.
+
+        Derivatives are taken of the equations with the accelerations of links as unknowns, where they share more.
+        """
+        derived = any("/" in name for name in self.problem.outputs)
+        if self.problem.known_a.all() and self.problem.kept is None and not derived:
             return link_motion(state, self.values["a"])
         return None
 
