@@ -257,7 +257,7 @@ class Tracer:
     def _moving(self, state: State) -> LinkMotion | None:
         """How all links move, where all accelerations are given: cheaper than as unknowns.
 
-        Derivatives are taken of the equations with the accelerations of links as unknowns, where they share more.
+        Derivatives are those of the rows at fixed unknowns, so they keep the accelerations of links among these.
         """
         derived = any("/" in name for name in self.problem.outputs)
         if self.problem.known_a.all() and self.problem.kept is None and not derived:
