@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from factorgraph_dyn.checks import check_kind, check_mapping, shown
+from factorgraph_dyn.checks import check_kind, check_mapping, check_parts, shown
 from factorgraph_dyn.equations import factors
 from factorgraph_dyn.equations.given import Known
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, make_graph
@@ -72,7 +72,7 @@ def dynamics_graph(
         _check_shape(wrench, 6, f"The external wrench on {name!r}")
     external = link_wrenches(state.mechanism, state.q, external, check_axes(wrench_axes))
     equations = _accelerations(state, classical, moving)
-    equations += _wrenches(state, external, {} if pushes is None else pushes, classical, moving)
+    equations += _wrenches(state, external, _checked_pushes(state.mechanism, pushes), classical, moving)
     equations += _torques(state)
     equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in state.mechanism.couplings]
     return make_graph(equations, _known_values(state.mechanism, known))
@@ -95,6 +95,19 @@ def velocity_graph(state: State, *, unknown: bool = False) -> LinearGraph:
         equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio, of) for c in couplings]
     base = {factors.twist(state.mechanism.base): Value(np.zeros(6))}
     return make_graph(equations, base)
+
+
+def _checked_pushes(mechanism: Mechanism, pushes: Pushes | None) -> Pushes:
+    """The variables that push links, or an InputError that says what they must be."""
+    found = {} if pushes is None else pushes
+    allowed = "pairs (variable, wrenches of shape (6, its size)) by link name"
+    check_mapping(found, "pushes", allowed)
+    for link, pairs in found.items():
+        mechanism.check_link(link)
+        for pair in check_parts(pairs, tuple, f"pushes of link {link!r}", allowed):
+            if len(pair) != 2 or not isinstance(pair[0], Variable) or np.shape(pair[1]) != (6, pair[0].size):
+                raise InputError(f"A push of link {link!r} is {shown(pair)}; give {allowed}.")
+    return found
 
 
 def _check_known(known: Known, nv: int) -> None:

@@ -33,9 +33,12 @@ from factorgraph_dyn.equations.inputs import Contact, ContactLike, as_contacts, 
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
 from factorgraph_dyn.equations.quantities import QUANTITIES, check_output, quantity, shape_of, split_name
 from factorgraph_dyn.equations.sensors import (
+    Acceleration,
+    Accelerometer,
+    AngularAcceleration,
     ExternalWrench,
-    ForceTorque,
     Sensor,
+    Torque,
     check_sensors,
     outside_frames,
     outside_wrenches,
@@ -103,6 +106,7 @@ PROBLEMS = {
     "kinematics": ProblemKind(("q", "v"), (), "all", "all", "none", tree_only=True),
     "estimate": ProblemKind(("q", "v", "values"), ("a", "tau"), "none", "passive", "aba", drives_trees=False),
 }
+WITHOUT_WRENCHES = (Torque, Acceleration, Accelerometer, AngularAcceleration, ExternalWrench)  # read none of joints
 CONTACT_FORCE = contact_force("", 0).kind
 PROBLEM_NAMES = tuple(PROBLEMS)
 SOLVED_NAMES = tuple(name for name, kind in PROBLEMS.items() if kind.solved_in)  # by the graph, in one go
@@ -142,7 +146,7 @@ class Problem:
     @property
     def reads_wrenches(self) -> bool:
         """Whether a sensor reads a joint's wrench, which depends on how inertia is shared among links."""
-        return any(isinstance(s, ForceTorque) or "F[" in s.key for s in self.measurements)
+        return not all(isinstance(sensor, WITHOUT_WRENCHES) for sensor in self.measurements)
 
     @property
     def arguments(self) -> tuple[str, ...]:

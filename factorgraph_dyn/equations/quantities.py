@@ -75,7 +75,7 @@ QUANTITIES = {
     # of estimators: readings of their sensors, wrenches from outside that they name, and gains, such as gain[tau]
     "values": Quantity(0, "readings of the sensors, one after the other", is_output=False, in_link_frames=True),
     "W": Quantity(6, "{}, moment and force", "frame", is_output=False, in_link_frames=True),
-    "gain": Quantity(0, "{}, row by row", "output", is_output=False, in_link_frames=True, splits_inertia=True),
+    "gain": Quantity((0, 0), "{}, row by row", "output", is_output=False, in_link_frames=True, splits_inertia=True),
 }
 
 

@@ -93,7 +93,8 @@ class Sensor:
     @property
     def key(self) -> str:
         """Text that differs wherever two sensors do, their values apart."""
-        return repr((self.label, np.asarray(self.sigma).tolist()))
+        others = {field.name: getattr(self, field.name) for field in fields(cast(Any, self)) if field.name != "value"}
+        return repr((self.label, {name: _plain(value) for name, value in others.items()}))
 
     def check(self, mechanism: Mechanism) -> None:
         """Raise an InputError unless the mechanism has what the sensor is on."""
@@ -194,11 +195,6 @@ class _OfComponents(Sensor):
         if len(set(self._components)) < len(self._components) or not self._components:
             raise InputError(f"The components of {self.label} are {shown(self.components)}; name each at most once.")
 
-    @property
-    def key(self) -> str:
-        """Text that differs wherever two sensors do, their values apart."""
-        return repr((super().key, self._components))
-
     def size(self, mechanism: Mechanism) -> int:
         """How many numbers it reads."""
         return len(self._components)
@@ -271,6 +267,13 @@ class ExternalWrench(_OfFrame):
 
     def _whole(self, state: State, classical: bool) -> Reading:
         return Reading(((factors.outside_wrench(self.place), np.eye(6)),), np.zeros(6))
+
+
+def _plain(value: Any) -> Any:
+    """A field as plain Python, exact and without what arrays print of themselves."""
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    return np.asarray(value).tolist()
 
 
 def _seen(state: State, name: str) -> tuple[str, Floats]:
@@ -361,11 +364,6 @@ class Combination(Sensor):
             raise InputError(f"{what} mix velocities with accelerations and forces: {', '.join(rows)}.")
         object.__setattr__(self, "terms", rows)
         object.__setattr__(self, "of_velocities", of_velocities.pop())
-
-    @property
-    def key(self) -> str:
-        """Text that differs wherever two sensors do, their values apart."""
-        return repr((super().key, {name: rows.tolist() for name, rows in self.terms.items()}))
 
     def check(self, mechanism: Mechanism) -> None:
         """Raise an InputError unless there is what it reads."""

@@ -12,6 +12,9 @@ Work is done once a kernel.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from factorgraph_dyn.compiler.proof.batch_algebra import cross, inverse_adjoints, skews
@@ -22,10 +25,13 @@ from factorgraph_dyn.equations.posterior import Evidence, joined
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.equations.sensors import Sensor
+from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
 
 Part = tuple[str, Floats]  # a variable by name, and what it is multiplied by
+Plain = tuple[list[Part], Floats]
+Reader = Callable[[ManyStates, Any], Plain]
 
 
 class PlainRows:
@@ -131,31 +137,66 @@ class PlainRows:
             expected = expected + self.named(self.offset, name)[:, 0] @ rows.T
         return K, expected, np.linalg.norm(terms, axis=-1)
 
-    def _parts(self, sensor: Sensor) -> tuple[list[Part], Floats]:
+    def _parts(self, sensor: Sensor) -> Plain:
         """The variables that a sensor reads, each with its rows, and what it reads besides, shape (states, size)."""
-        mechanism, size = self.here.mechanism, sensor.size(self.here.mechanism)
-        nothing = np.zeros((self.here.states, size))
-        if isinstance(sensor, kinds.Combination):
-            return list(sensor.terms.items()), nothing
-        whole = {kinds.Torque: "tau", kinds.Acceleration: "a", kinds.ForceTorque: "F", kinds.ExternalWrench: "W"}
-        chosen = _chosen(sensor)
-        if type(sensor) in whole:
-            rows = np.eye(size) if chosen is None else np.eye(6)[chosen]
-            return [(f"{whole[type(sensor)]}[{sensor.place}]", rows)], nothing
-        link, T = mechanism.place(sensor.place)
-        R, p = np.asarray(T)[:3, :3], np.asarray(T)[:3, 3]
-        if isinstance(sensor, kinds.AngularAcceleration):
-            return [(f"A[{link}]", np.hstack([R.T, np.zeros((3, 3))])[chosen])], nothing
-        assert isinstance(sensor, kinds.Accelerometer)
-        w, v = self.here.V[link][:, :3], self.here.V[link][:, 3:]
-        bias = cross(w, v + cross(w, np.broadcast_to(p, w.shape))) @ R
-        return [(f"A[{link}]", np.hstack([-R.T @ skews(p), R.T])[chosen])], bias[:, chosen]
+        known = next((kind for kind in type(sensor).__mro__ if kind in READINGS), None)
+        if known is None:
+            raise CompileError(
+                f"{sensor.label} cannot be compiled: nothing says in plain numbers what a {type(sensor).__name__} "
+                "reads, by which its kernel would be proved. Give compiler.estimator.plain.READINGS an entry."
+            )
+        return READINGS[known](self.here, sensor)
 
 
-def _chosen(sensor: Sensor) -> list[int] | None:
-    """Indices of the components that a sensor reads; None where it reads a joint's freedoms."""
-    names = getattr(sensor, "names", None)
-    if names is None:
-        return None
-    components = getattr(sensor, "components", None)
-    return [names.index(name) for name in (names if components is None else np.atleast_1d(components).tolist())]
+def _chosen(sensor: Any) -> list[int]:
+    """Indices of the components that a sensor reads."""
+    components = sensor.names if sensor.components is None else np.atleast_1d(sensor.components).tolist()
+    return [sensor.names.index(name) for name in components]
+
+
+def _nothing(here: ManyStates, sensor: Sensor) -> Floats:
+    return np.zeros((here.states, sensor.size(here.mechanism)))
+
+
+def _of_joint(kind: str) -> Reader:
+    """Reads a variable of a joint's freedoms."""
+
+    def read(here: ManyStates, sensor: Any) -> Plain:
+        return [(f"{kind}[{sensor.place}]", np.eye(sensor.size(here.mechanism)))], _nothing(here, sensor)
+
+    return read
+
+
+def _of_wrench(kind: str) -> Reader:
+    """Reads components of a wrench."""
+
+    def read(here: ManyStates, sensor: Any) -> Plain:
+        return [(f"{kind}[{sensor.place}]", np.eye(6)[_chosen(sensor)])], _nothing(here, sensor)
+
+    return read
+
+
+def _angular_acceleration(here: ManyStates, sensor: Any) -> Plain:
+    link, T = here.mechanism.place(sensor.place)
+    rows = np.hstack([np.asarray(T)[:3, :3].T, np.zeros((3, 3))])
+    return [(f"A[{link}]", rows[_chosen(sensor)])], _nothing(here, sensor)
+
+
+def _accelerometer(here: ManyStates, sensor: Any) -> Plain:
+    link, T = here.mechanism.place(sensor.place)
+    R, p, chosen = np.asarray(T)[:3, :3], np.asarray(T)[:3, 3], _chosen(sensor)
+    w, v = here.V[link][:, :3], here.V[link][:, 3:]
+    bias = cross(w, v + cross(w, np.broadcast_to(p, w.shape))) @ R
+    return [(f"A[{link}]", np.hstack([-R.T @ skews(p), R.T])[chosen])], bias[:, chosen]
+
+
+# What gives a sensor's rows over variables by name, and what it reads besides, by its class.
+READINGS: dict[type[Sensor], Reader] = {
+    kinds.Torque: _of_joint("tau"),
+    kinds.Acceleration: _of_joint("a"),
+    kinds.ForceTorque: _of_wrench("F"),
+    kinds.ExternalWrench: _of_wrench("W"),
+    kinds.AngularAcceleration: _angular_acceleration,
+    kinds.Accelerometer: _accelerometer,
+    kinds.Combination: lambda here, sensor: (list(sensor.terms.items()), _nothing(here, sensor)),
+}
