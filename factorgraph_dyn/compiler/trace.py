@@ -255,8 +255,12 @@ class Tracer:
         return state, graph
 
     def _moving(self, state: State) -> LinkMotion | None:
-        """How all links move, where all accelerations are given: cheaper than as unknowns."""
-        if self.problem.known_a.all() and self.problem.kept is None:
+        """How all links move, where all accelerations are given: cheaper than as unknowns.
+
+        Derivatives are those of the rows at fixed unknowns, so they keep the accelerations of links among these.
+        """
+        derived = any("/" in name for name in self.problem.outputs)
+        if self.problem.known_a.all() and self.problem.kept is None and not derived:
             return link_motion(state, self.values["a"])
         return None
 
