@@ -114,7 +114,7 @@ def link_rows(mechanism: Mechanism) -> list[dict[str, Any]]:
                 "effects": " ".join(
                     f"{key} {np.max(getattr(joint, key)):.4g}" for key in EFFECTS if np.any(getattr(joint, key))
                 ),
-                "motor": "yes" if joint.actuated and joint.nv else "",
+                "motor": "yes" if joint.name in mechanism.motors else "",
             }
         rows.append(row | {"mass kg": link.mass})
         stack.extend((j.child, depth + 1) for j in reversed(mechanism.topology.joints_out[name]))

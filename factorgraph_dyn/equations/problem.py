@@ -144,7 +144,7 @@ def make_problem(
         known_accelerations: For hybrid problems, joints whose acceleration is given, or one boolean
             an entry of a.
         actuated: For inverse dynamics and iwim, joints that have a motor; by default the joints marked actuated,
-            for inverse dynamics of a tree every joint.
+            for inverse dynamics of a tree every joint; of joints coupled to each other, as by mimic, one.
         outputs: Results to give instead of the usual ones.
         external_wrenches: Links on which an external wrench acts.
         guards: Whether its kernel looks for states that it cannot answer.
@@ -156,7 +156,7 @@ def make_problem(
     kind = PROBLEMS[name]
     everything = np.ones(check_mechanism(mechanism).nv, dtype=bool)
     if actuated is None and not kind.drives_trees:
-        actuated = [joint.name for joint in mechanism.movable_joints if joint.actuated]
+        actuated = mechanism.motors
     chosen, motors = _chosen(mechanism, name, known_accelerations), mechanism.torque_entries(actuated)
     entries = {"none": ~everything, "all": everything, "chosen": chosen, "others": ~chosen, "passive": ~motors}
     pushed, shown = _pushed(mechanism, name, external_wrenches), _outputs(mechanism, name, outputs)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import as_names, check_finite, check_parts, check_positive, shown
 from factorgraph_dyn.errors import InputError, ModelError, check_name
 from factorgraph_dyn.model import inertia_checks
+from factorgraph_dyn.model.motors import one_motor_each
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
 from factorgraph_dyn.model.topology import Topology, check_names, find_topology
 from factorgraph_dyn.spatial import Floats, real_array
@@ -157,17 +158,22 @@ class Description:
         check_name(name, [*self.link_names, *frames], "link or frame", f"mechanism {self.name!r}", InputError)
         return frames[name].link, np.asarray(frames[name].placement)
 
+    @cached_property
+    def motors(self) -> tuple[str, ...]:
+        """Names of the joints marked actuated, of those coupled to each other one: a joint that mimics has none."""
+        return one_motor_each([joint for joint in self.movable_joints if joint.actuated], self.couplings)
+
     def torque_entries(self, actuated: Iterable[str] | None = None) -> npt.NDArray[np.bool_]:
         """Which entries of tau inverse dynamics seeks, shape (nv,).
 
         Args:
-            actuated: Names of joints; by default every joint of a tree, and the joints marked actuated where there
-                are loops or couplings.
+            actuated: Names of joints; by default every joint of a tree, the joints marked actuated where there are
+                loops, and of joints coupled to each other one (see `motors`).
         """
         if actuated is None:
-            names = [j.name for j in self.movable_joints if j.actuated or not self.is_closed_kind]
+            names = self.motors if self.loops else one_motor_each(self.movable_joints, self.couplings)
         else:
-            names = list(as_names(actuated, "actuated"))
+            names = as_names(actuated, "actuated")
         sought = np.zeros(self.nv, dtype=bool)
         for name in names:
             sought[self.v_slice(name)] = True

@@ -64,7 +64,7 @@ def compile(
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
             sought), or one boolean an entry of a.
         actuated: For inverse and iwim, the joints that have a motor; by default the joints marked actuated, for
-            inverse dynamics of a tree every joint.
+            inverse dynamics of a tree every joint; of joints coupled to each other, as by mimic, one.
         outputs: Results to give instead of the usual ones: any of a, tau, A[link], V[link], F[joint].
         external_wrenches: Links on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] in the link's frame.
