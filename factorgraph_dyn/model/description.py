@@ -24,6 +24,7 @@ from factorgraph_dyn.spatial import Floats, real_array
 
 # Files give lengths and quaternions with six digits; loops that are constrained more than once close no better.
 CLOSED = 1e-6  # largest error of a state that counts as closed: rad, and lengths in units of the mechanism's size
+GRAVITY = (0.0, 0.0, -9.81)  # in the world's axes, where nothing else is said, m/s^2
 QUATERNION_TOLERANCE = 1e-6  # how far a quaternion's length may be from one
 # What a mechanism is made of: the type of each part, and its fields that name parts.
 PARTS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
@@ -44,7 +45,7 @@ class Description:
     joints: tuple[Joint, ...]
     loops: tuple[Loop, ...] = ()
     couplings: tuple[Coupling, ...] = ()
-    gravity: Numbers = (0.0, 0.0, -9.81)
+    gravity: Numbers = GRAVITY
     frames: tuple[Frame, ...] = ()
     notes: tuple[str, ...] = ()
     strict: bool = False
