@@ -50,7 +50,7 @@ def expanded(file: Path, folder: Path | None, arguments: Mapping[str, str]) -> b
     except Exception as error:  # whatever the file's own expressions and includes raise
         raise ModelError(
             f"{file}: the xacro file cannot be expanded: {error or type(error).__name__}. Its arguments are given by "
-            "fgd.load(path, xacro_arguments={name: value}); packages that it names have to lie above it, or in the folder "
-            "of fgd.load(path, folder=...).",
+            "fgd.load(path, xacro_arguments={name: value}); packages that it names have to lie above it, or in the "
+            "folder of fgd.load(path, folder=...).",
             file=str(file),
         ) from None

@@ -26,5 +26,5 @@ def joint_limits(element: Element, lower: float, upper: float, notes: list[str])
 
 
 def bound(value: float) -> float:
-    """The largest torque or speed that a file means: infinite where it is absurdly large or, as SDF has it, negative."""
+    """The largest torque or speed that a file means: infinite where it is huge or, as SDF has it, negative."""
     return value if 0 <= value < UNLIMITED else math.inf
