@@ -17,7 +17,7 @@ class Route:
         reframe: Link frames in which constants vanish.
         regroup: Inertia moved to where it costs nothing.
         split: Placements taken in steps.
-        seed: Of the residues, and of the inputs at which pivots are judged.
+        seed: Of the residues, and of the states and inputs at which pivots are judged.
     """
 
     reframe: bool = True

@@ -99,7 +99,7 @@ class Tracer:
         self.magnitudes = Magnitudes(parts.mechanism)
         if route.regroup and not any(one.splits_inertia for one in shown):
             self.mechanism = regrouped(self.mechanism)
-        states = sampled_states(self.given)
+        states = self.states = sampled_states(self.given, route.seed)
         self.tape = Tape(seed=route.seed, samples=len(states))
         _know_constants(self.tape, self.mechanism)
         self.samples = SampledTape(self.tape, SPECIAL)
@@ -142,7 +142,7 @@ class Tracer:
         """What has to be watched whatever the ordering is: that loops are closed."""
         q, own = self.values["q"], measured(self.given)
         found = closure_guards(self.tape, state, q, own, self._square_given())
-        found += mode_guards(self.tape, self.given, q, sampled_states(self.given).q, own)
+        found += mode_guards(self.tape, self.given, q, self.states.q, own)
         if self._moves_as_given:
             missed = breaches(state, own, self.values["a"])
             refs = [[int(ref) for ref in references(self.tape, misfit) if ref] for misfit in missed]

@@ -352,7 +352,7 @@ def test_proofs_are_cheap(name, monkeypatch):
     trial = Trial(mechanism, make_problem(mechanism, "forward"))
     trial.judge(lambda q, v, tau: np.zeros(v.shape))
     states = len(trial.states.q)
-    assert states <= 36
+    assert states <= 44
     assert states * mechanism.nv <= max(1600, 8 * mechanism.nv) or mechanism.is_closed_kind
     assert len(responses) <= 6
 

@@ -64,8 +64,8 @@ class System:
         self.D = _joint_scales(here.mechanism, M)  # a = D a~, tau = tau~ / D
         self.M = self.D[:, :, None] * M * self.D[:, None]
         self.unknown_a, self.unknown_tau = unknown_a, unknown_tau
-        units = natural(here.mechanism)
-        self.speed = np.abs(here.v / units.v).max(axis=-1, keepdims=True) * np.sqrt(units.v)
+        self.unit = natural(here.mechanism).v
+        self.speed = np.abs(here.v / self.unit).max(axis=-1, keepdims=True) * np.sqrt(self.unit)
         self._reduce(J * self.D[:, None])
         self._assemble()
 
@@ -121,7 +121,12 @@ class System:
         blur = np.maximum(blur, self._held(asked, tau) / CANCELLED)
         scale = np.maximum(np.abs(x), CANCELLED * blur)
         scales = self._unpacked(scale, *(np.maximum(np.abs(given), TINY) for given in (a, tau)))
-        return PlainAnswer(a, tau, *scales, self._unpacked(blur, np.zeros(a.shape), np.zeros(a.shape))[0])
+        return PlainAnswer(a, tau, *scales, self._unpacked(blur, self._given_blur(a), np.zeros(a.shape))[0])
+
+    def _given_blur(self, a: Floats) -> Floats:
+        """What accelerations that are given are measured by where they add up to nothing: closure has them rounded."""
+        usual = np.abs(a / self.unit).max(axis=-1, keepdims=True) * self.unit
+        return np.asarray(usual * bool(self.rows.size))
 
     def _held(self, asked: Response, tau: Floats) -> Floats:
         """What accelerations of joints that closure keeps from moving are measured by, shape (states, columns, 1).
