@@ -6,6 +6,7 @@ their description; ``q_slice`` and ``v_slice`` say where each one lies.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.checks import as_names, check_finite, check_parts, check_positive, shown
-from factorgraph_dyn.errors import InputError, ModelError, check_name
+from factorgraph_dyn.errors import DoubtfulInputWarning, InputError, ModelError, check_name, says_how_to_change
 from factorgraph_dyn.model import inertia_checks
+from factorgraph_dyn.model.doubts import doubtful_coordinates
 from factorgraph_dyn.model.motors import one_motor_each
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
 from factorgraph_dyn.model.topology import Topology, check_names, find_topology
@@ -36,6 +38,7 @@ PARTS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
 }
 
 
+@says_how_to_change
 @dataclass(frozen=True, eq=False)
 class Description:
     """The data of a ``Mechanism``, where they are explained; its names, sizes and checks."""
@@ -110,11 +113,6 @@ class Description:
     def nv(self) -> int:
         """Number of velocities."""
         return sum(joint.nv for joint in self.joints)
-
-    @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """What is odd about the description but used as written."""
-        return self.notes + tuple(inertia_checks.impossible_inertias(self.links))
 
     @cached_property
     def link_by_name(self) -> Mapping[str, Link]:
@@ -202,6 +200,8 @@ class Description:
                         f"The quaternion (x, y, z, w) of joint {joint.name!r} has length {length:g}; "
                         "it must be 1. Divide it by its length, or start from mechanism.neutral()."
                     )
+        for sentence, _ in doubtful_coordinates(self, array):
+            warnings.warn(f"{sentence}.", DoubtfulInputWarning, stacklevel=3)
         return array
 
     def check_v(self, values: npt.ArrayLike, what: str = "v") -> Floats:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import check_array, check_finite, check_number, shown
-from factorgraph_dyn.errors import ModelError, check_name
+from factorgraph_dyn.errors import ModelError, check_name, says_how_to_change
 from factorgraph_dyn.model.joint_kinds import KINDS, JointKind, axes_of
 from factorgraph_dyn.spatial import Array, Floats
 
@@ -29,6 +29,7 @@ Numbers = Any  # anything NumPy makes an array of; a read-only float64 array onc
 SYMMETRY_TOLERANCE = 1e-9  # how far an inertia may be from symmetric, relative to its size
 
 
+@says_how_to_change
 @dataclass(frozen=True, eq=False)
 class Link:
     """A rigid body.
@@ -122,6 +123,7 @@ class OfKind:
         return np.where(self.turns, 1.0, length)
 
 
+@says_how_to_change
 @dataclass(frozen=True, eq=False)
 class Joint(OfKind):
     """A joint of the tree, from a parent link to a child link.
@@ -218,6 +220,7 @@ class Joint(OfKind):
         return not (self.damping.any() or self.friction.any() or self.stiffness.any())
 
 
+@says_how_to_change
 @dataclass(frozen=True, eq=False)
 class Loop(OfKind):
     """A joint that closes a loop between two links of the tree; passive, with no entries in q.
@@ -256,6 +259,7 @@ class Loop(OfKind):
         )
 
 
+@says_how_to_change
 @dataclass(frozen=True)
 class Coupling:
     """A gear between two joints of one freedom: q_joint = ratio q_source + offset."""
@@ -277,6 +281,7 @@ class Coupling:
         )
 
 
+@says_how_to_change
 @dataclass(frozen=True, eq=False)
 class Frame:
     """A named place on a link, for contacts and tasks: pose of the frame in the link, shape (4, 4)."""
