@@ -131,6 +131,6 @@ def _quarters_in_loops(mechanism: Mechanism) -> list[tuple[str, int, float]]:
         for group in loop_groups(mechanism)
         for joint in group.joints
         if joint.nq == joint.nv
-        for k in np.flatnonzero(joint.type.subspace(joint.axes, joint.pitch, np.eye(4))[:3].any(axis=0))
+        for k in np.flatnonzero(joint.turns)
     ]
     return [(name, place, turns * np.pi / 2) for name, place in angles for turns in range(-1, 3)]

@@ -46,11 +46,13 @@ from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.equations import LinearGraph, State, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.equations.factors import joint_losses
+from factorgraph_dyn.equations.inputs import contact_pushes
 from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
 from factorgraph_dyn.equations.quantities import quantity, size_of
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Frame, Joint, Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.units import measured, natural
+from factorgraph_dyn.motion.masses import moving_bodies
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 from factorgraph_dyn.spatial import Floats, adjoint
 
@@ -90,15 +92,17 @@ class Tracer:
         self.given = mechanism.tree if problem.tree_only else mechanism
         plain = tidied(self.given)
         shown = [quantity(name) for name in (*problem.arguments, *problem.outputs)]
-        keeps_frames = any(one.in_link_frames for one in shown)
+        keeps_frames = any(one.in_link_frames for one in shown) or bool(problem.contacts)
         frames = reframed(plain) if route.reframe and not keeps_frames else Reframed(plain, np.zeros(plain.nq))
         # Responses to torques carry a column a torque through every step: for mere shifts they are too many.
         whole = Split(frames.mechanism, ())
         parts = split(frames.mechanism, shifts=problem.kept != "tau") if route.split else whole
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
         self.magnitudes = Magnitudes(parts.mechanism)
+        self.bodies = moving_bodies(self.mechanism)
         if route.regroup and not any(one.splits_inertia for one in shown):
-            self.mechanism = regrouped(self.mechanism)
+            self.bodies = regrouped(self.bodies)
+            self.mechanism = replace(self.mechanism, links=self.bodies.links)
         states = self.states = sampled_states(self.given, route.seed)
         self.tape = Tape(seed=route.seed, samples=len(states))
         _know_constants(self.tape, self.mechanism)
@@ -117,10 +121,7 @@ class Tracer:
 
     def run(self, ordering: OrderingLike) -> Traced:
         """The program that an ordering gives."""
-        state, graph = self.equations()
-        columns = self.columns_of(graph)
-        chosen, unknowns = self.order(graph, ordering)
-        eliminated = self.elimination(graph, columns, unknowns).run()
+        state, graph, chosen, eliminated = self.solved(ordering)
         outputs = [self.output(name, state, graph, eliminated) for name in self.problem.outputs]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
@@ -137,6 +138,15 @@ class Tracer:
             results=results,
         )
         return Traced(program, chosen, eliminated.redundant)
+
+    def solved(self, ordering: OrderingLike) -> tuple[State, LinearGraph, Ordering, Eliminated]:
+        """The state, and what an ordering makes of the graph; where nothing is sought there is none."""
+        if self.problem.solves_nothing:
+            return self.state(), LinearGraph((), ()), Ordering(self.problem.classical, ()), Eliminated()
+        state, graph = self.equations()
+        columns = self.columns_of(graph)
+        chosen, unknowns = self.order(graph, ordering)
+        return state, graph, chosen, self.elimination(graph, columns, unknowns).run()
 
     def guards(self, state: State) -> list[programs.Guard]:
         """What has to be watched whatever the ordering is: that loops are closed."""
@@ -185,7 +195,7 @@ class Tracer:
         """The squared size of accelerations, torques, wrenches and losses, in the mechanism's own units."""
         own, values = natural(self.given), self.values
         parts = [values["a"] / own.v, values["tau"] / own.tau, self._losses() / own.tau]
-        parts += [values[f"wrench[{link}]"] / own.wrench for link in self.problem.pushed]
+        parts += [values[f"wrench[{name}]"] / own.wrench for name in self.problem.pushed]
         square: Symbol = sum((np.sum(part * part) for part in parts), Symbol(self.tape, ZERO))
         return square
 
@@ -198,12 +208,18 @@ class Tracer:
             losses[mechanism.v_slices[joint.name]] = taken
         return losses
 
+    def state(self) -> State:
+        """The state, of symbols."""
+        return evaluate_state(self.mechanism, self.values["q"] + self.offset, self.values["v"])
+
     def equations(self) -> tuple[State, LinearGraph]:
         """The state and the graph, both of symbols."""
-        state = evaluate_state(self.mechanism, self.values["q"] + self.offset, self.values["v"])
+        state = self.state()
         known = self.problem.known(self.values["a"], self.values["tau"])
-        wrenches = {link: self.values[f"wrench[{link}]"] for link in self.problem.pushed}
-        return state, dynamics_graph(state, known, wrenches, classical=True)
+        wrenches = {name: self.values[f"wrench[{name}]"] for name in self.problem.pushed}
+        pushes = contact_pushes(self.mechanism, state.q, self.problem.contacts)
+        axes = self.problem.wrench_axes
+        return state, dynamics_graph(state, known, wrenches, wrench_axes=axes, classical=True, pushes=pushes)
 
     def structure(self, graph: LinearGraph) -> LinearGraph:
         """The graph of the variables that an ordering lists: without steps and parameters."""
@@ -236,7 +252,8 @@ class Tracer:
 
     def output(self, name: str, state: State, graph: LinearGraph, eliminated: Eliminated) -> References:
         """References of one result."""
-        return read_output(Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated), name)
+        solved = Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated, self.bodies)
+        return read_output(solved, name)
 
 
 def _know_constants(tape: Tape, mechanism: Mechanism) -> None:
@@ -246,7 +263,8 @@ def _know_constants(tape: Tape, mechanism: Mechanism) -> None:
     one is, those of a shift or an inertia as their largest is, and single numbers as they are themselves.
     """
     ends = [end for loop in mechanism.loops for end in (loop.predecessor_placement, loop.successor_placement)]
-    for placement in (*(joint.placement for joint in mechanism.joints), *ends):
+    parts: list[Joint | Frame] = [*mechanism.joints, *mechanism.frames]
+    for placement in (*(part.placement for part in parts), *ends):
         T = np.asarray(placement)
         R = T[:3, :3]
         if R[0, 0] == 1.0 and np.count_nonzero(R) == 5:
@@ -292,4 +310,5 @@ def tidied(mechanism: Mechanism) -> Mechanism:
         )
         for loop in mechanism.loops
     )
-    return replace(mechanism, joints=joints, loops=loops)
+    frames = tuple(replace(frame, placement=tidy(np.asarray(frame.placement))) for frame in mechanism.frames)
+    return replace(mechanism, joints=joints, loops=loops, frames=frames)

@@ -31,6 +31,7 @@ CANCELLED = 1e-3  # of the terms that make an answer, below which it is measured
 TINY = float(np.finfo(np.float64).tiny)
 _LEAST_INERTIA = 1e-10  # of what a joint usually moves
 _AT_REST = 1e-5  # of what the torques would do to joints that no closure held, for those that it keeps from moving
+_CARRIED = 1e3  # condition up to which rounding of what is pushed may be carried to what stays
 _REPEATED = 1e-8  # of the largest singular value of closure, below which a row repeats others
 
 
@@ -131,13 +132,15 @@ class System:
     def _held(self, asked: Response, tau: Floats) -> Floats:
         """What accelerations of joints that closure keeps from moving are measured by, shape (states, columns, 1).
 
-        They are zero but for rounding: of the torques, and of velocities that closure allows up to rounding.
+        They are zero but for rounding: of the torques, as far as the condition carries it, and of velocities that
+        closure allows up to rounding.
         """
         if not self.rows.size:
             return np.full((len(self.D), 1, 1), TINY)
         D = self.D[:, None]
         pushed, turned = (D * np.hypot(asked.tau_size, tau)).max(axis=-1), (self.speed[:, None] ** 2 / D).max(axis=-1)
-        held: Floats = np.maximum(np.maximum(_AT_REST * pushed, CANCELLED * turned), TINY)[..., None]
+        carried = _AT_REST * np.minimum(self.condition, _CARRIED)[:, None]
+        held: Floats = np.maximum(np.maximum(carried * pushed, CANCELLED * turned), TINY)[..., None]
         return held
 
     def _unpacked(self, x: Floats, a: Floats, tau: Floats) -> tuple[Floats, Floats]:
