@@ -13,12 +13,6 @@ from factorgraph_dyn.ordering import ORDERING_NAMES
 Picture = Literal["graph", "dag", "matrix", "tree", "steps", "bars"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    app.command()(draw)
-    app.command()(report)
-
-
 def draw(
     robot: RobotArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .svg, .png or .pdf; steps also .gif.")],
@@ -34,7 +28,11 @@ def draw(
     ] = None,
     known: KnownOption = "",
 ) -> None:
-    """Draw the factor graph, the Bayes net of an ordering, matrices, cliques, steps or cost bars."""
+    """Draw the factor graph, the Bayes net of an ordering, matrices, cliques, steps or cost bars.
+
+    Example:
+        fgdyn draw rrr --what dag --ordering crba -o crba.svg
+    """
     from factorgraph_dyn.show.draw import draw as draw_picture
 
     own = ordering is not None and "[" in ordering
@@ -59,7 +57,11 @@ def report(
     known: KnownOption = "",
     kernels: Annotated[bool, typer.Option(help="Compile and time a kernel for each ordering, too.")] = True,
 ) -> None:
-    """Write one interactive page: step through the elimination of every ordering and compare them."""
+    """Write one interactive page: step through the elimination of every ordering and compare them.
+
+    Example:
+        fgdyn report puma560 -o puma560.html
+    """
     from factorgraph_dyn.show.report import write_report
 
     given = split_names(known) or None

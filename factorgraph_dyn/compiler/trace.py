@@ -233,6 +233,7 @@ class Tracer:
 
     def order(self, graph: LinearGraph, ordering: OrderingLike) -> tuple[Ordering, list[Unknown]]:
         """The ordering and its unknowns; those that stay as parameters are left out."""
+        self.problem.check_solved()
         chosen = choose_ordering(self.given, self.structure(graph), ordering, halves=True)
         return chosen, [Unknown(name, halves.columns(name, graph)) for name in extended(chosen, self.steps)]
 

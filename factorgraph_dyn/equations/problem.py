@@ -30,7 +30,7 @@ from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
 from factorgraph_dyn.equations.quantities import check_output, quantity
 from factorgraph_dyn.equations.state import evaluate_state
 from factorgraph_dyn.equations.wrenches import check_axes
-from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.errors import InputError, OrderingError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.masses import check_mass
 from factorgraph_dyn.spatial import Array
@@ -56,6 +56,7 @@ class ProblemKind:
         kept: Kind of variable, a or tau, whose unit values are responded to; else None.
         tree_only: Whether loops and couplings are left out.
         drives_trees: Whether every joint of a tree counts as one with a motor.
+        matrix: What the responses to the kept variables are called together.
     """
 
     arguments: tuple[str, ...]
@@ -67,6 +68,7 @@ class ProblemKind:
     kept: str | None = None
     tree_only: bool = False
     drives_trees: bool = True
+    matrix: str = ""
 
     @property
     def inputs(self) -> bool:
@@ -83,9 +85,11 @@ PROBLEMS = {
     "forward": ProblemKind(("q", "v", "tau"), ("a",), "none", "all", "aba", "aba"),
     "inverse": ProblemKind(("q", "v", "a"), ("tau",), "all", "passive", "rnea", "rnea"),
     "hybrid": ProblemKind(("q", "v", "a", "tau"), ("a", "tau"), "chosen", "others", "aba", "colamd"),
-    "iwim": ProblemKind(("q",), ("a",), "none", "passive", "aba", kept="tau", drives_trees=False),
-    "inverse_mass_matrix": ProblemKind(("q",), ("a",), "none", "none", "aba", kept="tau", tree_only=True),
-    "mass_matrix": ProblemKind(("q",), ("tau",), "none", "none", "rnea", kept="a", tree_only=True),
+    "iwim": ProblemKind(("q",), ("a",), "none", "passive", "aba", kept="tau", drives_trees=False, matrix="M^-1 B"),
+    "inverse_mass_matrix": ProblemKind(
+        ("q",), ("a",), "none", "none", "aba", kept="tau", tree_only=True, matrix="M^-1"
+    ),
+    "mass_matrix": ProblemKind(("q",), ("tau",), "none", "none", "rnea", kept="a", tree_only=True, matrix="M"),
     "kinematics": ProblemKind(("q", "v"), (), "all", "all", "none", tree_only=True),
 }
 CONTACT_FORCE = contact_force("", 0).kind
@@ -132,6 +136,11 @@ class Problem:
         return PROBLEMS[self.name].solves_nothing
 
     @property
+    def matrix(self) -> str:
+        """What the one matrix that it gives is called, empty where it gives none."""
+        return PROBLEMS[self.name].matrix
+
+    @property
     def tree_only(self) -> bool:
         """Whether loops and couplings are left out."""
         return PROBLEMS[self.name].tree_only
@@ -147,6 +156,11 @@ class Problem:
         masks = self.known_a.tolist(), self.known_tau.tolist()
         contacts = [contact.key for contact in self.contacts]
         return repr((self.name, self.outputs, self.pushed, self.guarded, *masks, self.wrench_axes, contacts))
+
+    def check_solved(self) -> None:
+        """Raise an OrderingError where there is nothing to eliminate."""
+        if self.solves_nothing:
+            raise OrderingError(f"Problem {self.name!r} has no unknowns to eliminate; it takes no ordering.")
 
     def known(self, a: Array | None = None, tau: Array | None = None) -> Known:
         """What is known for values of a and tau, by default zero, shape (nv,) each."""
@@ -212,6 +226,7 @@ def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterabl
 
 def problem_graph(mechanism: Mechanism, problem: Problem) -> LinearGraph:
     """The graph of a problem at a random state, for its structure; what it keeps as parameters is left out."""
+    problem.check_solved()
     shown = mechanism.tree if problem.tree_only else mechanism
     graph = dynamics_graph(evaluate_state(shown, *shown.random_state(0)), problem.known())
     return without_kept(graph, problem)

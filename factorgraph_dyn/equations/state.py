@@ -56,6 +56,9 @@ class State:
     loops: Mapping[str, JointState]
     twists: Mapping[str, Array]
 
+    def __repr__(self) -> str:
+        return f"<State of {self.mechanism.name!r}: nq {self.mechanism.nq}, nv {self.mechanism.nv}>"
+
 
 def evaluate_state(mechanism: Mechanism, q: Array, v: Array) -> State:
     """The mechanism at a state; q (nq,) and v (nv,) are floats or symbols."""

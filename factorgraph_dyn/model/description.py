@@ -22,6 +22,7 @@ from factorgraph_dyn.model.doubts import doubtful_coordinates
 from factorgraph_dyn.model.motors import one_motor_each
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
 from factorgraph_dyn.model.topology import Topology, check_names, find_topology
+from factorgraph_dyn.notebook import html_table
 from factorgraph_dyn.spatial import Floats, real_array
 
 # Files give lengths and quaternions with six digits; loops that are constrained more than once close no better.
@@ -78,6 +79,19 @@ class Description:
         if self.is_closed_kind:
             parts += f", {len(self.loops)} loops, {len(self.couplings)} couplings"
         return f"<Mechanism {self.name!r}: {parts}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {
+                "joint": j.name,
+                "kind": j.kind,
+                "parent": j.parent,
+                "child": j.child,
+                "kg": self.link_by_name[j.child].mass,
+            }
+            for j in self.topology.outward
+        ]
+        return html_table(rows, f"{self.name}: nq {self.nq}, nv {self.nv}", repr(self)[1:-1])
 
     @cached_property
     def topology(self) -> Topology:

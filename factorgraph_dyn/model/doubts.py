@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FAR = 100  # times the mechanism's size: a body's centre is hardly so far from its joint
 MANY_TURNS = 10 * 2 * np.pi  # rad; whole numbers beyond are degrees rather than angles that were reached by turning
+MOST_DEGREES = 10 * 360  # unless they are as many turns in degrees
 
 
 def far_centres(mechanism: Description, size: float) -> list[str]:
@@ -49,7 +50,8 @@ def doubtful_coordinates(mechanism: Description, q: Floats) -> list[tuple[str, n
             ))  # fmt: skip
         elif joint.nq == joint.nv and joint.turns.any():
             angles = part[..., joint.turns]
-            degrees = np.any((np.abs(angles) > MANY_TURNS) & (angles == np.round(angles)), axis=-1)
+            size = np.abs(angles)
+            degrees = np.any((size > MANY_TURNS) & (size <= MOST_DEGREES) & (size == np.round(size)), axis=-1)
             found.append((
                 f"Joint {joint.name!r} has turned by a whole number of radians beyond ten turns; degrees look so. "
                 "Angles are in rad: np.deg2rad(q)",

@@ -8,7 +8,7 @@ NumPy arrays inside: what the compiler does with symbols, done with numbers. Zer
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -63,6 +63,9 @@ class Many:
 
     def __neg__(self) -> Any:
         return Many(-self.values)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("Values of many states have no truth value: the computation may not branch on the state.")
 
     def sin(self) -> Any:
         """The sine; ``np.sin`` of an object array calls it."""

@@ -24,11 +24,13 @@ from factorgraph_dyn.compare.orderings import compare_orderings
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, OrderingLike
+from factorgraph_dyn.show.canvas import MEANING
 from factorgraph_dyn.show.curves import Path as Line
-from factorgraph_dyn.show.layout import Heading, Layout, make_layout
+from factorgraph_dyn.show.layout import SYMBOL, Heading, Layout, make_layout
 from factorgraph_dyn.show.steps_picture import place_of_new
 from factorgraph_dyn.show.subject import elimination_steps, make_subject
 from factorgraph_dyn.show.tree_picture import place_cliques
+from factorgraph_dyn.solve.loops.diagnosis import diagnose
 
 SCRIPTS = ("shapes.js", "pictures.js", "page.js")  # one script, in this order
 
@@ -110,6 +112,7 @@ def report_data(
         "mechanism": mechanism.name,
         "problem": problem,
         "facts": _facts(mechanism, layout),
+        "kinds": [[kind, SYMBOL[kind], words] for kind, words in MEANING.items()],
         "nodes": [
             {
                 "name": name,
@@ -199,6 +202,7 @@ def _ordering_data(
         "name": ordering.name,
         "steps": steps,
         "cliques": cliques,
+        "ranks": {number[name]: _point(place) for name, place in layout.rank_places(pairs).items()},
         "bounds": _bounds(layout.dag_bounds(pairs)),
     }
 
@@ -227,12 +231,26 @@ def _facts(mechanism: Mechanism, layout: Layout) -> list[str]:
         "loop": len(mechanism.loops),
         "coupling": len(mechanism.couplings),
     }
-    facts = [f"{count} {noun}{'s' if count != 1 else ''}" for noun, count in counts.items() if count]
+    facts = [_counted(count, noun) for noun, count in counts.items() if count]
+    if mechanism.is_closed_kind:
+        facts[facts.index(_counted(mechanism.nv, "freedom"))] += f" of the tree, mobility {_mobility(mechanism)}"
     return [
         *facts,
         f"{len(graph.variables)} variables with {graph.columns} entries",
         f"{len(graph.factors)} equations with {graph.rows} rows",
     ]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
+
+
+def _mobility(mechanism: Mechanism) -> str:
+    """The freedoms that loops and couplings leave, at a usual configuration."""
+    try:
+        return str(diagnose(mechanism, mechanism.random_state(0)[0]).usual_mobility)
+    except FactorGraphDynError:
+        return "not known"  # no closed configuration was found
 
 
 def _plain(value: Any) -> Any:

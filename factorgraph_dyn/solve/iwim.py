@@ -36,6 +36,7 @@ from factorgraph_dyn.equations.inputs import (
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
+from factorgraph_dyn.notebook import html_table
 from factorgraph_dyn.solve.dynamics import check_state
 from factorgraph_dyn.solve.loops.closure_rows import bias_accelerations
 from factorgraph_dyn.solve.loops.response import closed_response
@@ -65,6 +66,17 @@ class InputDynamics:
     task_jacobian: Floats
     task_bias: Floats
     inverse_task_inertia: Floats
+
+    def __repr__(self) -> str:
+        tasks = f", {len(self.task_names)} task rows" if self.task_names else ""
+        return f"<InputDynamics: a = free + matrix u, {len(self.free)} freedoms, {len(self.names)} inputs{tasks}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"freedom": k, "free": free} | dict(zip(self.names, row, strict=True))
+            for k, (free, row) in enumerate(zip(self.free, self.matrix, strict=True))
+        ]
+        return html_table(rows, "Accelerations: free, and of a unit of each input")
 
     @property
     def task_matrix(self) -> Floats:

@@ -10,6 +10,8 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
+from factorgraph_dyn.model.units import described_in
+from factorgraph_dyn.motion.many import at_states
 from scripts.validate_models import package_folders
 from tests.helpers import lossy, mixed_tree, relative_error
 from tests.mechanisms import random_spatial
@@ -93,6 +95,27 @@ def test_single_states_and_batches_agree(seed):
         assert relative_error(together, alone) < EXACT
         assert ask(q[:0], v[:0]).shape == (0, *together.shape[1:])
         assert relative_error(ask(q[:, None], v[0]), np.array([[ask(each, v[0])] for each in q])) < EXACT
+
+
+@pytest.mark.parametrize("scale", [(1e-6, 1e-12), (1e3, 1e9)], ids=str)
+def test_micrometres_and_kilometres(scale):
+    length, mass = scale
+    mechanism = described_in(with_frame(mixed_tree(1)), 1 / length, 1 / mass)
+    engine = pinocchio_oracle(mechanism)
+    q, v = mechanism.random_state(0)
+    for found, expected in (
+        (fgd.pose(mechanism, q, "tool")[:3, 3], engine.place_pose(q, "tool")[:3, 3]),
+        (fgd.center_of_mass(mechanism, q), engine.center_of_mass(q)),
+        *zip(*(h.reshape(2, 3) for h in (fgd.momentum(mechanism, q, v), engine.momentum(q, v))), strict=True),
+        *zip(fgd.energy(mechanism, q, v), engine.energy(q, v), strict=True),
+    ):
+        size = np.abs(expected).max()
+        assert relative_error(found / size, expected / size) < EXACT
+
+
+def test_functions_of_many_states_may_not_branch():
+    with pytest.raises(TypeError, match="may not branch on the state"):
+        at_states(lambda q: (q if q[0] else -q,), np.ones((2, 3)))
 
 
 def test_large_batches_are_answered_block_by_block():

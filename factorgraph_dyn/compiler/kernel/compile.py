@@ -260,10 +260,13 @@ def _attempt(
 
 
 def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None) -> OrderingLike:
-    if ordering is None or (isinstance(ordering, str) and ordering == AUTO):
-        return problem.classical if problem.solves_nothing else AUTO
-    if problem.solves_nothing and ordering != problem.classical:
-        raise OrderingError(f"Problem {problem.name!r} has no unknowns to eliminate; it takes no ordering.")
+    automatic = ordering is None or (isinstance(ordering, str) and ordering == AUTO)
+    if problem.solves_nothing and (automatic or ordering == problem.classical):
+        return problem.classical
+    problem.check_solved()
+    if automatic:
+        return AUTO
+    assert ordering is not None
     if isinstance(ordering, str) and saved.is_saved(ordering):
         return choose_ordering(mechanism, problem_graph(mechanism, problem), ordering, halves=True)
     if isinstance(ordering, str | Ordering):

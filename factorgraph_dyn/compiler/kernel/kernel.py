@@ -19,21 +19,17 @@ import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_kind, check_path
 from factorgraph_dyn.compiler.backends.c import source as c_source
-from factorgraph_dyn.compiler.backends.llvm.machine import LoadedCode, host
-from factorgraph_dyn.compiler.backends.llvm.sincos import farthest
+from factorgraph_dyn.compiler.backends.llvm.machine import LoadedCode
+from factorgraph_dyn.compiler.kernel.explain import explain
 from factorgraph_dyn.compiler.kernel.fastcall import make_fast_function
+from factorgraph_dyn.compiler.kernel.foreign import in_blocks, library_of, refuse_labelled
 from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.program import Operand, Operations, Program
-from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import meaning
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.motion.closure import openness
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.spatial import Floats
-
-_LARGEST_SHOWN = 5  # failing states that a message lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +78,7 @@ class Kernel:
 
     if TYPE_CHECKING:
 
-        def __call__(self, *args: npt.ArrayLike, out: Any = None, threads: int = 1) -> Any:
+        def __call__(self, *args: npt.ArrayLike, out: Any = None, threads: int = 1, **named: npt.ArrayLike) -> Any:
             """Evaluate one state or a batch."""
 
     def __init__(self, plan: KernelPlan, code: LoadedCode) -> None:
@@ -121,7 +117,7 @@ class Kernel:
 
     @property
     def problem(self) -> str:
-        """What it computes: forward, inverse, hybrid, iwim, inverse_mass_matrix or mass_matrix."""
+        """What it computes: forward, inverse, hybrid, iwim, inverse_mass_matrix, mass_matrix or kinematics."""
         return self._plan.problem.name
 
     @property
@@ -145,7 +141,7 @@ class Kernel:
         return self._plan.accuracy
 
     def __repr__(self) -> str:
-        results = ", ".join(self.outputs)
+        results = self._plan.problem.matrix or ", ".join(self.outputs)
         return (
             f"<Kernel {self.problem} of {self.mechanism.name!r}: ({', '.join(self.arguments)}) -> "
             f"{results}, ordering {self.ordering.name!r}, {self.operations.total} operations>"
@@ -156,19 +152,25 @@ class Kernel:
 
     # Calling
 
-    def call(self, *args: npt.ArrayLike, out: Any = None, threads: int = 1) -> Any:
+    def call(self, *args: npt.ArrayLike, out: Any = None, threads: int = 1, **named: npt.ArrayLike) -> Any:
         """Evaluate one state or a batch, with all checks.
 
         Args:
-            *args: Arrays in the order of `arguments`; leading axes broadcast.
+            *args: Arrays in the order of `arguments`; leading axes broadcast. Dask's are computed in blocks.
             out: Array, or tuple of arrays, to write results to.
             threads: Threads to spread the first batch axis over.
+            **named: Arrays by the names in `arguments`.
 
         Raises:
-            InputError: Wrong number, shape or type of arguments.
+            InputError: Wrong number, names, shape or type of arguments.
         """
-        self._check_count(args)
-        if any(_is_foreign(arg) for arg in args):
+        args = self._in_order(args, named)
+        libraries = {library_of(arg) for arg in args} - {None}
+        if "xarray" in libraries:
+            refuse_labelled(args, self._plan.outputs)
+        if "dask" in libraries and out is None:
+            return in_blocks(self.gufunc, self.signature, self._plan.outputs, args)
+        if libraries:
             return self.gufunc(*args) if out is None else self.gufunc(*args, out=out)
         arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs, strict=True)]
         try:
@@ -182,6 +184,20 @@ class Kernel:
                 f"The arguments do not go together: {shapes}. Leading axes have to "
                 f"broadcast, and out has to fit the result. ({error})"
             ) from None
+
+    def _in_order(self, args: tuple[npt.ArrayLike, ...], named: Mapping[str, npt.ArrayLike]) -> tuple[Any, ...]:
+        """The arguments in their order, those given by name included."""
+        left = self.arguments[len(args) :]
+        for name in named:
+            if name not in left:
+                given = "is given twice" if name in self.arguments else "is none of its arguments"
+                raise InputError(
+                    f"{name!r} {given}; the {self.problem} kernel of {self.mechanism.name!r} takes "
+                    f"({', '.join(self.arguments)})."
+                )
+        ordered = (*args, *(named[name] for name in left if name in named))
+        self._check_count(ordered)
+        return ordered
 
     def _check_count(self, args: Sequence[Any]) -> None:
         if len(args) != len(self.arguments):
@@ -228,65 +244,22 @@ class Kernel:
         """The straight-line program, traced again."""
         return self._plan.retrace(self._plan.problem.guarded)
 
-    def check(self, *args: npt.ArrayLike) -> tuple[str, ...]:
+    def check(self, *args: npt.ArrayLike, **named: npt.ArrayLike) -> tuple[str, ...]:
         """What is wrong with some states, in names of joints and links; empty where nothing is.
+
+        Says why the kernel answers nan, and what it takes as it is and is hardly meant: loops that are a little open,
+        quaternions that are not of unit length, angles that look like degrees.
 
         Args:
             *args: Arrays in the order of `arguments`; leading axes broadcast.
+            **named: Arrays by the names in `arguments`.
         """
-        self._check_count(args)
+        args = self._in_order(args, named)
         arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs, strict=True)]
         batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
         wide = [np.broadcast_to(array, batch + array.shape[-1:]) for array in arrays]
-        found = [
-            f"{name} is not finite{_where(np.asarray(~np.isfinite(array).all(axis=-1)))}."
-            for name, array in zip(self.arguments, wide, strict=True)
-            if not np.isfinite(array).all()
-        ]
-        distance = self._closure_errors(dict(zip(self.arguments, wide, strict=True)), batch)
-        is_open = np.asarray(distance > 1.0)
-        if is_open.any():
-            found.append(
-                f"q and v miss the closure by {distance.max():.3g} times what is allowed{_where(is_open)}; "
-                "use mechanism.close and mechanism.complete_velocity."
-            )
-        return tuple(found + self._refusals(wide, is_open))
-
-    def _closure_errors(self, arguments: Mapping[str, npt.NDArray[np.float64]], batch: tuple[int, ...]) -> Floats:
-        """How far each state is from closing loops and couplings, in parts of what is allowed; 0 if not finite."""
-        errors = np.zeros(batch)
-        if self.mechanism.is_closed_kind and not self._plan.problem.tree_only:
-            still = np.zeros((*batch, self.mechanism.nv))
-            for state in np.ndindex(batch):
-                q, v = arguments["q"][state], arguments.get("v", still)[state]
-                if np.isfinite([*q, *v]).all():
-                    errors[state] = openness(self.mechanism, q, v)
-        return errors
-
-    def _refusals(self, arguments: list[npt.NDArray[np.float64]], explained: npt.NDArray[np.bool_]) -> list[str]:
-        """A sentence for every guard that is the first to refuse some state; those after it only follow."""
-        program = self._plan.retrace(True)
-        columns = [array[..., k] for array in arguments for k in range(array.shape[-1])]
-        interpreter = Interpreter(program, columns)
-        found, explained = [], explained | ~np.isfinite(np.stack(columns)).all(axis=0)
-        limit = farthest(fma=host().fma)
-        angles = [np.abs(interpreter.value(angle)) for angle in program.sines_and_cosines]
-        far = np.asarray(np.logical_or.reduce([angle > limit for angle in angles]) & ~explained)
-        if far.any():
-            found.append(
-                f"An angle is larger than {limit:g} rad, where it has no digits left{_where(far)}; take off turns."
-            )
-            explained = explained | far
-        for guard, failed in zip(program.guards, interpreter.failures(), strict=True):
-            failed = np.asarray(failed & ~explained)
-            if failed.any():
-                explained = explained | failed
-                sizes = np.abs(np.broadcast_to(interpreter.value(guard.ref), failed.shape))[failed]
-                worst, relation = (sizes.max(), "at most") if guard.small else (sizes.min(), "more than")
-                found.append(
-                    f"The {guard.label} is {worst:.3g}; it has to be {relation} {guard.threshold:.3g}{_where(failed)}."
-                )
-        return found
+        arguments = dict(zip(self.arguments, wide, strict=True))
+        return tuple(explain(self.mechanism, self._plan.problem, arguments, self._plan.retrace(True)))
 
     def to_c(self, path: str | Path, *, name: str | None = None) -> tuple[Path, Path]:
         """Write the kernel as C99: a source file and its header. Returns both paths.
@@ -301,10 +274,9 @@ class Kernel:
         function = c_source.identifier(source.stem if name is None else check_kind(name, str, "The name", "text"))
         header = source.with_suffix(".h")
         inputs, outputs = self._parameters()
-        description = (
-            f"{self.problem} dynamics of {self.mechanism.name}, elimination ordering "
-            f"{self.ordering.name}: {self.operations}."
-        )
+        solved = f" dynamics of {self.mechanism.name}, elimination ordering {self.ordering.name}"
+        about = f" of {self.mechanism.name}" if self._plan.problem.solves_nothing else solved
+        description = f"{self.problem}{about}: {self.operations}."
         try:
             header.write_text(c_source.header_text(function, description, inputs, outputs))
             source.write_text(c_source.source_text(function, header.name, description, self.program(), inputs, outputs))
@@ -335,15 +307,6 @@ def _signature(plan: KernelPlan) -> str:
     return f"{listing(plan.inputs)}->{listing(plan.outputs)}"
 
 
-def _is_foreign(value: Any) -> bool:
-    """Whether an argument is another library's array, which knows how to call a ufunc."""
-    return (
-        not isinstance(value, np.ndarray)
-        and hasattr(type(value), "__array_ufunc__")
-        and (not isinstance(value, np.generic))
-    )
-
-
 def _results(out: Any, shapes: list[tuple[int, ...]]) -> tuple[npt.NDArray[np.float64], ...]:
     if out is None:
         return tuple(np.empty(shape) for shape in shapes)
@@ -351,16 +314,6 @@ def _results(out: Any, shapes: list[tuple[int, ...]]) -> tuple[npt.NDArray[np.fl
     if [array.shape for array in given] != shapes:
         raise ValueError(f"out has shapes {[array.shape for array in given]}, not {shapes}")
     return given
-
-
-def _where(failed: npt.NDArray[np.bool_]) -> str:
-    """Which states of a batch a message is about."""
-    if failed.ndim == 0:
-        return ""
-    places = np.argwhere(failed)
-    shown = ", ".join(str(tuple(p.tolist()) if len(p) > 1 else int(p[0])) for p in places[:_LARGEST_SHOWN])
-    more = f" and {len(places) - _LARGEST_SHOWN} more" if len(places) > _LARGEST_SHOWN else ""
-    return f" at states {shown}{more}"
 
 
 @cache
