@@ -29,6 +29,7 @@ COMMANDS = {
         "diagnose": ("loops", "diagnose"),
         "draw": ("show", "draw"),
         "report": ("show", "report"),
+        "view": ("show", "view"),
     },
     "Solve": {
         "solve": ("dynamics", "solve"),

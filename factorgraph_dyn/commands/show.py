@@ -1,4 +1,4 @@
-"""``fgdyn draw`` and ``fgdyn report``."""
+"""``fgdyn draw``, ``fgdyn report`` and ``fgdyn view``."""
 
 from __future__ import annotations
 
@@ -69,4 +69,21 @@ def report(
     write_report(
         find_robot(robot), output, problem=problem, orderings=names, known_accelerations=given, kernels=kernels
     )
+    print(f"Wrote {output}; open it in a browser.")
+
+
+def view(
+    robot: RobotArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")] = Path("view.html"),
+    seed: Annotated[int | None, typer.Option(help="Show the random configuration of this seed; else neutral.")] = None,
+) -> None:
+    """Write one page that shows the mechanism: bodies, axes, inertias and loops, with sliders for its joints.
+
+    Example:
+        fgdyn view five_bar -o five_bar.html
+    """
+    from factorgraph_dyn.show.view.view import view as view_mechanism
+
+    mechanism = find_robot(robot)
+    view_mechanism(mechanism, None if seed is None else mechanism.random_state(seed)[0], output)
     print(f"Wrote {output}; open it in a browser.")

@@ -34,10 +34,11 @@ from factorgraph_dyn.compiler import program as programs
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
-from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown, condition
+from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Unknown, condition
 from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, is_ball, mode_guards
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
 from factorgraph_dyn.compiler.outputs import References, Solved, read_output
+from factorgraph_dyn.compiler.pivots import Row
 from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.tape.field import constant_circle_point
