@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.equations.linear_graph import LinearGraph
 from factorgraph_dyn.equations.problem import Problem, problem_graph
-from factorgraph_dyn.errors import CompileError, OrderingError
+from factorgraph_dyn.errors import FactorGraphDynError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, choose_ordering, eliminate_structure, saved
 from factorgraph_dyn.ordering.halves import joined
@@ -41,7 +41,7 @@ def candidates(mechanism: Mechanism, problem: Problem) -> list[Candidate]:
     try:
         graph = problem_graph(mechanism, problem)
         others = _others(mechanism, problem, graph)
-    except OrderingError:  # the classical ordering does not fit, and will say why
+    except FactorGraphDynError:  # the classical ordering will say why
         others = []
     if not others:
         return [Candidate(problem.classical)]
@@ -81,7 +81,7 @@ def _dense_operations(graph: LinearGraph, ordering: Ordering) -> int:
 def _traced(mechanism: Mechanism, problem: Problem, ordering: str | Ordering) -> Candidate:
     try:
         return Candidate(ordering, trace(mechanism, problem, ordering))
-    except (CompileError, OrderingError):
+    except FactorGraphDynError:
         return Candidate(ordering)
 
 

@@ -18,6 +18,7 @@ import hashlib
 import math
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache as memoize
 from pathlib import Path
 from typing import Any
@@ -158,10 +159,11 @@ def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -
     *cheaper, classical = candidates(mechanism, problem)
     trial = Trial(mechanism, problem)
     for candidate in cheaper:
-        made = _attempt(trial, mechanism, candidate.ordering, CHEAP, host, candidate.traced)
-        if made.proof.is_good:
-            cache.write(_key(mechanism, problem, candidate.ordering, host), made.entry)
-            return _kernel(mechanism, problem, candidate.ordering, made.entry.facts, made.code), candidate.ordering
+        with suppress(CompileError):
+            made = _attempt(trial, mechanism, candidate.ordering, CHEAP, host, candidate.traced)
+            if made.proof.is_good:
+                cache.write(_key(mechanism, problem, candidate.ordering, host), made.entry)
+                return _kernel(mechanism, problem, candidate.ordering, made.entry.facts, made.code), candidate.ordering
     return _compiled(mechanism, problem, classical.ordering, host, classical.traced), classical.ordering
 
 
