@@ -11,6 +11,7 @@ from factorgraph_dyn.compiler import (
     Kernel as Kernel,
     compile as compile,
 )
+from factorgraph_dyn.compiler.rollout.rollout import rollout as rollout
 from factorgraph_dyn.equations import (
     Factor as Factor,
     Known as Known,
@@ -73,6 +74,7 @@ from factorgraph_dyn.search import (
 )
 from factorgraph_dyn.show.draw import draw as draw
 from factorgraph_dyn.show.report import write_report as write_report
+from factorgraph_dyn.equations import sensors as sensors
 from factorgraph_dyn.show.view.view import (
     View as View,
     view as view,
@@ -86,6 +88,14 @@ from factorgraph_dyn.solve.dynamics import (
 from factorgraph_dyn.solve.elimination import (
     eliminate as eliminate,
     to_gtsam as to_gtsam,
+)
+from factorgraph_dyn.solve.estimation.estimate import (
+    Estimate as Estimate,
+    estimate as estimate,
+)
+from factorgraph_dyn.solve.estimation.velocity import (
+    VelocityEstimate as VelocityEstimate,
+    estimate_velocity as estimate_velocity,
 )
 from factorgraph_dyn.solve.iwim import (
     InputDynamics as InputDynamics,
@@ -108,11 +118,13 @@ from factorgraph_dyn.solve.objectives import (
     MinimumWrench as MinimumWrench,
     SoftFactors as SoftFactors,
 )
-from factorgraph_dyn.solve.simulation import (
-    Trajectory as Trajectory,
-    simulate as simulate,
+from factorgraph_dyn.solve.regressors import (
+    energy_regressors as energy_regressors,
+    regressor as regressor,
 )
+from factorgraph_dyn.solve.simulation import simulate as simulate
 from factorgraph_dyn.solve.solution import Solution as Solution
+from factorgraph_dyn.solve.trajectory import Trajectory as Trajectory
 from factorgraph_dyn.textbook.operators import (
     SpatialOperators as SpatialOperators,
     spatial_operators as spatial_operators,

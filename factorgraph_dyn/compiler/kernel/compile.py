@@ -28,6 +28,8 @@ import numpy as np
 
 from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_module
+from factorgraph_dyn.compiler.estimator.tracer import trace_estimate
+from factorgraph_dyn.compiler.estimator.trial import EstimateTrial
 from factorgraph_dyn.compiler.kernel import cache
 from factorgraph_dyn.compiler.kernel.cheapest import AUTO, candidates
 from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall
@@ -40,6 +42,7 @@ from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.inputs import ContactLike
 from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph
 from factorgraph_dyn.equations.quantities import shape_of
+from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.questions import Axes
@@ -62,6 +65,8 @@ def compile(
     wrench_axes: Axes = "local",
     contacts: Sequence[ContactLike] = (),
     guards: bool = True,
+    parameters: str | Sequence[str] = (),
+    measurements: Sequence[Sensor] = (),
 ) -> Kernel:
     """A kernel: machine code for one problem of one mechanism, called like a function.
 
@@ -69,7 +74,8 @@ def compile(
         mechanism: The mechanism.
         problem: "forward" (q, v, tau) -> a; "inverse" (q, v, a) -> tau; "hybrid" (q, v, a, tau) -> (a, tau);
             "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree; "kinematics"
-            (q, v) -> what is asked for, by default the poses and Jacobians of the last moving links.
+            (q, v) -> what is asked for, by default the poses and Jacobians of the last moving links; "regressor"
+            (q, v, a) -> (nv, 10 links), with which tau = Y parameters (see ``fgd.regressor``).
         ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by default, "auto",
             that of fewest operations among the classical ones and those shipped with the package.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
@@ -79,7 +85,8 @@ def compile(
         outputs: Results to give instead of the usual ones. Of links and frames: T[tool] the pose in the world (4, 4),
             J[tool] the Jacobian (6, nv), V[tool] the twist and A[tool] the acceleration, all in the frame's own axes
             and A with gravity's -g; F[joint] the wrench of a joint; a, tau; com, momentum (about the com, in world
-            axes), kinetic_energy, potential_energy, as the functions of these names give them.
+            axes), kinetic_energy, potential_energy, as the functions of these names give them; regressor
+            (nv, 10 links), kinetic_regressor and potential_regressor (10 links,).
         external_wrenches: Links and frames on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] about its origin.
         wrench_axes: "local": these wrenches in the link's or frame's own axes; "world": in those of the world.
@@ -89,6 +96,14 @@ def compile(
             contradict them, pivots that vanish. Without, such states get numbers that mean nothing, and kernels of
             loops cost less: forward dynamics 4 to 18 %, inverse 26 to 52 % (see ``compiler/guards.py``). For those who
             make sure of their states themselves.
+        parameters: What the kernel takes as further arguments instead of constants, so that every state of a batch may
+            have its own. Links by name, or "all" (every link but the base): one argument ``parameters``, shape
+            (..., links, 10), as ``mechanism.parameters(links)`` gives them. ``armature[joint]``, ``damping[joint]``,
+            ``friction[joint]`` and ``gravity``: an argument each. They follow all others, in this order.
+        measurements: For "estimate" (q, v, values) -> (a, tau, W[frame], ...), the most probable ones: sensors
+            without values, such as fgd.sensors.Torque("elbow", sigma=0.1). Their readings, one after the other, are
+            the argument values. Outputs are also W[frame] and gains, such as gain[tau], shape (nv, readings); of
+            readings with covariance R, the covariance of tau is gain R gain^T.
 
     Raises:
         InputError: A problem, joint or output that there is not.
@@ -106,6 +121,8 @@ def compile(
         guards,
         wrench_axes=wrench_axes,
         contacts=contacts,
+        parameters=parameters,
+        measurements=measurements,
     )
     return compile_problem(mechanism, asked, ordering)
 
@@ -130,7 +147,7 @@ def _compiled(
     """The kernel in an ordering, from the cache or made; what has been traced already is not traced again."""
     name = _key(mechanism, problem, ordering, host)
     entry = cache.read(name)
-    code = None if entry is None else _load_or_none(entry.code, host)
+    code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is None or code is None:
         entry, code = _proved(mechanism, problem, ordering, host, traced)
         cache.write(name, entry)
@@ -169,7 +186,7 @@ def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -
 
 def _key(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine) -> str:
     """Where a kernel is kept."""
-    return cache.key(_versions(), repr(host), mechanism.fingerprint, problem.key, repr(ordering))
+    return cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, repr(ordering))
 
 
 def _check_axes(mechanism: Mechanism, problem: Problem) -> None:
@@ -199,7 +216,7 @@ def _kernel(
         tuple(Operand(tuple(shape)) for shape in facts["outputs"]),
         facts["redundant"],
         facts["accuracy"],
-        lambda guarded: trace(mechanism, dataclasses.replace(problem, guarded=guarded), ordering, route).program,
+        lambda guarded: _trace(mechanism, dataclasses.replace(problem, guarded=guarded), ordering, route).program,
         (compile_problem, (mechanism, problem, ordering)),
     )
     return Kernel(plan, code)
@@ -228,7 +245,7 @@ def _proved(
     """
     made: list[_Made] = []
     refusals: list[CompileError] = []
-    trial = Trial(mechanism, problem)
+    trial = EstimateTrial(mechanism, problem) if problem.measurements else Trial(mechanism, problem)
     for route in (CHEAP, *CAREFUL):
         try:
             made.append(_attempt(trial, mechanism, ordering, route, host, traced if route == CHEAP else None))
@@ -255,8 +272,12 @@ def _proved(
     return best.entry, best.code
 
 
+def _trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route) -> Traced:
+    return (trace_estimate if problem.measurements else trace)(mechanism, problem, ordering, route)
+
+
 def _attempt(
-    trial: Trial,
+    trial: Trial | EstimateTrial,
     mechanism: Mechanism,
     ordering: OrderingLike,
     route: Route,
@@ -264,7 +285,7 @@ def _attempt(
     traced: Traced | None = None,
 ) -> _Made:
     """The code that a route gives, and its proof; what has been traced already is not traced again."""
-    traced = traced or trace(mechanism, trial.problem, ordering, route)
+    traced = traced or _trace(mechanism, trial.problem, ordering, route)
     text = emit_module(traced.program, host) + emit_fastcall(traced.program)
     stored = machine.object_code(text, host)
     code = machine.load(stored, _ENTRIES, host)
@@ -276,6 +297,8 @@ def _attempt(
 
 def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None) -> OrderingLike:
     automatic = ordering is None or (isinstance(ordering, str) and ordering == AUTO)
+    if automatic and problem.measurements:
+        return problem.classical
     if problem.solves_nothing and (automatic or ordering == problem.classical):
         return problem.classical
     problem.check_solved()
@@ -303,15 +326,8 @@ def _facts(traced: Traced) -> dict[str, Any]:
     }
 
 
-def _load_or_none(code: bytes, host: machine.Machine) -> machine.LoadedCode | None:
-    try:
-        return machine.load(code, _ENTRIES, host)
-    except RuntimeError:  # stored by a linker that this one does not understand
-        return None
-
-
 @memoize
-def _versions() -> str:
+def versions() -> str:
     """Everything but the request that the code depends on: sources, interpreter, NumPy, LLVM."""
     digest = hashlib.sha256()
     package = Path(__file__).parents[2]

@@ -16,10 +16,13 @@ from factorgraph_dyn.compiler.backends.llvm.sincos import farthest
 from factorgraph_dyn.compiler.guards import OPEN
 from factorgraph_dyn.compiler.program import Program
 from factorgraph_dyn.compiler.tape.interpret import Interpreter
+from factorgraph_dyn.equations.free import GRAVITY, PARAMETERS
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.description import QUATERNION_TOLERANCE
 from factorgraph_dyn.model.doubts import doubtful_coordinates
+from factorgraph_dyn.model.parameters import impossible_parameters
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.motion.closure import openness, worst_miss
 from factorgraph_dyn.spatial import Floats
 
@@ -36,14 +39,33 @@ def explain(mechanism: Mechanism, problem: Problem, arguments: Mapping[str, Floa
         arguments: By name, all with the same leading axes.
         program: The kernel's program with guards.
     """
-    finite = {name: np.asarray(np.isfinite(array).all(axis=-1)) for name, array in arguments.items()}
+    batch = arguments["q"].shape[:-1]
+    flat = {name: array.reshape(*batch, -1) for name, array in arguments.items()}
+    finite = {name: np.asarray(np.isfinite(array).all(axis=-1)) for name, array in flat.items()}
     found = [f"{name} is not finite{_where(np.asarray(~good))}." for name, good in finite.items() if not good.all()]
     explained = np.asarray(~np.logical_and.reduce(list(finite.values())))
     for sentence, failed, refused in _faults(mechanism, problem, arguments, explained):
         if np.any(failed):
             found.append(f"{sentence}{_where(failed)}.")
             explained = explained | failed if refused else explained
-    return found + _refusals(program, arguments, explained)
+    found += [f"{sentence}{_where(failed)}." for sentence, failed in _impossible(mechanism, problem, arguments)]
+    return found + _refusals(program, flat, explained)
+
+
+def _impossible(mechanism: Mechanism, problem: Problem, arguments: Mapping[str, Floats]) -> Iterator[tuple[str, Where]]:
+    """A sentence for every link, joint and effect whose parameters no body and no joint has, and where they are so."""
+    length = natural(mechanism).length
+    for k, link in enumerate(problem.free.links):
+        wrong = impossible_parameters(arguments[PARAMETERS][..., k, :], length)
+        if wrong.any():
+            yield (
+                f"The parameters of link {link!r} are those of no body: a negative mass, or an inertia that no mass "
+                "distribution has. They are used as given"
+            ), wrong  # fmt: skip
+    for name in problem.free.others:
+        negative = np.asarray((arguments[name] < 0).any(axis=-1))
+        if name != GRAVITY and negative.any():
+            yield f"{name} is negative: it drives where it should hold. It is used as given", negative
 
 
 def _faults(

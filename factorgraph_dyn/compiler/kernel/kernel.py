@@ -31,6 +31,7 @@ from factorgraph_dyn.equations.quantities import meaning
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering
+from factorgraph_dyn.spatial import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,7 @@ class Kernel:
 
     @property
     def problem(self) -> str:
-        """What it computes: forward, inverse, hybrid, iwim, inverse_mass_matrix, mass_matrix or kinematics."""
+        """What it computes, such as forward, inverse, mass_matrix, kinematics or regressor."""
         return self._plan.problem.name
 
     @property
@@ -213,7 +214,12 @@ class Kernel:
             raise InputError(
                 f"{name} has type {array.dtype}; the kernel takes real numbers (float64, or what converts to it)."
             )
-        if array.shape[-1:] != operand.shape:
+        if len(operand.shape) > 1 and array.shape[-len(operand.shape) :] != operand.shape:
+            raise InputError(
+                f"{name} has shape {array.shape}; its last axes must be {operand.shape}: a row of ten numbers for each "
+                f"of the links {', '.join(self._plan.problem.free.links)}, as mechanism.parameters(links) gives them."
+            )
+        if array.shape[-1:] != operand.shape[-1:]:
             raise InputError(
                 f"{name} has shape {array.shape}; its last axis must have length {operand.shape[0]} for "
                 f"mechanism {self.mechanism.name!r}, whose joints are {', '.join(self.mechanism.joint_names)}."
@@ -224,11 +230,10 @@ class Kernel:
         """Evaluate parts of the first batch axis in several threads, of which the calling one is one."""
         if not isinstance(threads, int) or threads < 0:
             raise InputError(f"threads is {threads!r}; it must be a whole number: 1 or more, or 0 for all cores.")
-        batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+        batch, wide = self._broadcast(arrays)
         workers = min(threads or _cores(), batch[0] if batch else 1)
         if workers < 2:
             return self.gufunc(*arrays) if out is None else self.gufunc(*arrays, out=out)
-        wide = [np.broadcast_to(array, batch + array.shape[-1:]) for array in arrays]
         results = _results(out, [batch + operand.shape for operand in self._plan.outputs])
         # One part a thread: between parts threads would wait for the interpreter's lock.
         edges = np.linspace(0, batch[0], workers + 1).astype(int)
@@ -238,7 +243,7 @@ class Kernel:
             with np.errstate(all="ignore"):
                 self.gufunc(*(array[rows] for array in wide), out=tuple(result[rows] for result in results))
 
-        others = [_pool(workers - 1).submit(run, part) for part in range(1, workers)]
+        others = [thread_pool(workers - 1).submit(run, part) for part in range(1, workers)]
         run(0)
         for other in others:
             other.result()
@@ -262,10 +267,16 @@ class Kernel:
         """
         args = self._in_order(args, named)
         arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs, strict=True)]
-        batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
-        wide = [np.broadcast_to(array, batch + array.shape[-1:]) for array in arrays]
+        _, wide = self._broadcast(arrays)
         arguments = dict(zip(self.arguments, wide, strict=True))
         return tuple(explain(self.mechanism, self._plan.problem, arguments, self._plan.retrace(True)))
+
+    def _broadcast(self, arrays: Sequence[Floats]) -> tuple[tuple[int, ...], list[Floats]]:
+        """The batch axes of all arguments together, and the arguments with these axes."""
+        ranks = [len(operand.shape) for operand in self._plan.inputs]
+        pairs = list(zip(arrays, ranks, strict=True))
+        batch = np.broadcast_shapes(*(array.shape[: array.ndim - rank] for array, rank in pairs))
+        return batch, [np.broadcast_to(array, batch + array.shape[array.ndim - rank :]) for array, rank in pairs]
 
     def to_c(self, path: str | Path, *, name: str | None = None) -> tuple[Path, Path]:
         """Write the kernel as C99: a source file and its header. Returns both paths.
@@ -328,5 +339,6 @@ def _cores() -> int:
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def thread_pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that share a batch."""
     return ThreadPoolExecutor(threads, thread_name_prefix="factorgraph_dyn")
