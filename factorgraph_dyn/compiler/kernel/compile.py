@@ -5,6 +5,8 @@ Takes what a user asks for; gives a `Kernel`, from the cache on disk where it ha
     problem + ordering -> trace -> program -> LLVM IR -> object code -> proof -> kernel
                                                                         (cache)
 
+Where no ordering is asked for, it is the one of fewest operations (`cheapest`) whose kernel stands its proof at once.
+
 A kernel that does not stand its proof is made again by the next more careful route. The work runs once a kernel:
 milliseconds from the cache, else some tenths of a second for an arm.
 """
@@ -16,6 +18,7 @@ import hashlib
 import math
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache as memoize
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,7 @@ from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_mod
 from factorgraph_dyn.compiler.estimator.tracer import trace_estimate
 from factorgraph_dyn.compiler.estimator.trial import EstimateTrial
 from factorgraph_dyn.compiler.kernel import cache
+from factorgraph_dyn.compiler.kernel.cheapest import AUTO, candidates
 from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall
 from factorgraph_dyn.compiler.kernel.kernel import Kernel, KernelPlan
 from factorgraph_dyn.compiler.program import Operand, Operations
@@ -53,7 +57,7 @@ def compile(
     mechanism: Mechanism,
     problem: str = "forward",
     *,
-    ordering: OrderingLike | None = None,
+    ordering: OrderingLike | None = AUTO,
     known_accelerations: Sequence[str] | Mask = (),
     actuated: Iterable[str] | None = None,
     outputs: Sequence[str] | None = None,
@@ -72,12 +76,12 @@ def compile(
             "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree; "kinematics"
             (q, v) -> what is asked for, by default the poses and Jacobians of the last moving links; "regressor"
             (q, v, a) -> (nv, 10 links), with which tau = Y parameters (see ``fgd.regressor``).
-        ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by
-            default the classical one, aba or rnea.
+        ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by default, "auto",
+            that of fewest operations among the classical ones and those shipped with the package.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
             sought), or one boolean an entry of a.
         actuated: For inverse and iwim, the joints that have a motor; by default the joints marked actuated, for
-            inverse dynamics of a tree every joint.
+            inverse dynamics of a tree every joint; of joints coupled to each other, as by mimic, one.
         outputs: Results to give instead of the usual ones. Of links and frames: T[tool] the pose in the world (4, 4),
             J[tool] the Jacobian (6, nv), V[tool] the twist and A[tool] the acceleration, all in the frame's own axes
             and A with gravity's -g; F[joint] the wrench of a joint; a, tau; com, momentum (about the com, in world
@@ -123,20 +127,66 @@ def compile(
     return compile_problem(mechanism, asked, ordering)
 
 
-def compile_problem(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None = None) -> Kernel:
-    """The kernel of a problem in an ordering, by default the classical one; raises as `compile` does."""
+def compile_problem(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None = AUTO) -> Kernel:
+    """The kernel of a problem in an ordering, by default that of fewest operations; raises as `compile` does."""
     if not mechanism.nv:
         raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to compile.")
     _check_axes(mechanism, problem)
     wanted = _wanted_ordering(mechanism, problem, ordering)
     host = machine.host()
-    name = cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, repr(wanted))
+    return (_cheapest if wanted == AUTO else _compiled)(mechanism, problem, wanted, host)
+
+
+def _compiled(
+    mechanism: Mechanism,
+    problem: Problem,
+    ordering: OrderingLike,
+    host: machine.Machine,
+    traced: Traced | None = None,
+) -> Kernel:
+    """The kernel in an ordering, from the cache or made; what has been traced already is not traced again."""
+    name = _key(mechanism, problem, ordering, host)
     entry = cache.read(name)
     code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is None or code is None:
-        entry, code = _proved(mechanism, problem, wanted, host)
+        entry, code = _proved(mechanism, problem, ordering, host, traced)
         cache.write(name, entry)
-    return _kernel(mechanism, problem, wanted, entry.facts, code)
+    return _kernel(mechanism, problem, ordering, entry.facts, code)
+
+
+def _cheapest(mechanism: Mechanism, problem: Problem, auto: OrderingLike, host: machine.Machine) -> Kernel:
+    """The kernel of fewest operations that stands its proof at once, or the classical one; the choice is remembered."""
+    name = _key(mechanism, problem, auto, host)
+    if (remembered := cache.read(name)) is not None:
+        word, variables = remembered.facts["name"], remembered.facts["variables"]
+        wanted = word if variables is None else Ordering(word, tuple(variables))
+        return _compiled(mechanism, problem, wanted, host)
+    kernel, chosen = _first_good(mechanism, problem, host)
+    word, variables = (chosen, None) if isinstance(chosen, str) else (chosen.name, list(chosen.variables))
+    cache.write(name, cache.Entry({"name": word, "variables": variables}, b""))
+    return kernel
+
+
+def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -> tuple[Kernel, str | Ordering]:
+    """The kernel of the first candidate whose proof leaves nothing to wish for, else the classical one's; its ordering.
+
+    Raises:
+        CompileError: As the classical ordering does.
+    """
+    *cheaper, classical = candidates(mechanism, problem)
+    trial = Trial(mechanism, problem)
+    for candidate in cheaper:
+        with suppress(CompileError):
+            made = _attempt(trial, mechanism, candidate.ordering, CHEAP, host, candidate.traced)
+            if made.proof.is_good:
+                cache.write(_key(mechanism, problem, candidate.ordering, host), made.entry)
+                return _kernel(mechanism, problem, candidate.ordering, made.entry.facts, made.code), candidate.ordering
+    return _compiled(mechanism, problem, classical.ordering, host, classical.traced), classical.ordering
+
+
+def _key(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine) -> str:
+    """Where a kernel is kept."""
+    return cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, repr(ordering))
 
 
 def _check_axes(mechanism: Mechanism, problem: Problem) -> None:
@@ -182,7 +232,11 @@ class _Made:
 
 
 def _proved(
-    mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine
+    mechanism: Mechanism,
+    problem: Problem,
+    ordering: OrderingLike,
+    host: machine.Machine,
+    traced: Traced | None = None,
 ) -> tuple[cache.Entry, machine.LoadedCode]:
     """The code of the first route whose proof leaves nothing to wish for, or of the best that holds.
 
@@ -194,7 +248,7 @@ def _proved(
     trial = EstimateTrial(mechanism, problem) if problem.measurements else Trial(mechanism, problem)
     for route in (CHEAP, *CAREFUL):
         try:
-            made.append(_attempt(trial, mechanism, ordering, route, host))
+            made.append(_attempt(trial, mechanism, ordering, route, host, traced if route == CHEAP else None))
         except CompileError as refusal:
             refusals.append(refusal)
             if not trial.is_regular:
@@ -223,10 +277,15 @@ def _trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route
 
 
 def _attempt(
-    trial: Trial | EstimateTrial, mechanism: Mechanism, ordering: OrderingLike, route: Route, host: machine.Machine
+    trial: Trial | EstimateTrial,
+    mechanism: Mechanism,
+    ordering: OrderingLike,
+    route: Route,
+    host: machine.Machine,
+    traced: Traced | None = None,
 ) -> _Made:
-    """The code that a route gives, and its proof."""
-    traced = _trace(mechanism, trial.problem, ordering, route)
+    """The code that a route gives, and its proof; what has been traced already is not traced again."""
+    traced = traced or _trace(mechanism, trial.problem, ordering, route)
     text = emit_module(traced.program, host) + emit_fastcall(traced.program)
     stored = machine.object_code(text, host)
     code = machine.load(stored, _ENTRIES, host)
@@ -237,9 +296,15 @@ def _attempt(
 
 
 def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None) -> OrderingLike:
-    if ordering is None or (problem.solves_nothing and ordering == problem.classical):
+    automatic = ordering is None or (isinstance(ordering, str) and ordering == AUTO)
+    if automatic and problem.measurements:
+        return problem.classical
+    if problem.solves_nothing and (automatic or ordering == problem.classical):
         return problem.classical
     problem.check_solved()
+    if automatic:
+        return AUTO
+    assert ordering is not None
     if isinstance(ordering, str) and saved.is_saved(ordering):
         return choose_ordering(mechanism, problem_graph(mechanism, problem), ordering, halves=True)
     if isinstance(ordering, str | Ordering):
@@ -267,7 +332,7 @@ def versions() -> str:
     digest = hashlib.sha256()
     package = Path(__file__).parents[2]
     for room in _ROOMS:
-        for file in sorted((package / room).rglob("*.py")):
+        for file in sorted(file for ending in ("py", "json") for file in (package / room).rglob(f"*.{ending}")):
             digest.update(file.read_bytes())
     digest.update((package / "spatial.py").read_bytes())
     versions = (sys.version_info[:2], np.__version__, llvmlite.__version__)
