@@ -3,7 +3,9 @@
 
     python scripts/benchmark.py [kernels] [rollouts] [compile] [graph] [chains]      all sections by default
 
-Needs the extra ``dev`` (Pinocchio and MuJoCo); nothing else should run on the machine meanwhile.
+Needs the extra ``dev`` (Pinocchio and MuJoCo); nothing else should run on the machine meanwhile. With gcc and CasADi
+(``pip install casadi``), kernels are compared with Pinocchio's algorithms as CasADi writes them in C, too, which takes
+some minutes the first time.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ ARMS_AND_HUMANOID = ("puma560", "ur5", "panda", "humanoid")
 
 
 def kernels() -> None:
-    """Kernels beside Pinocchio and MuJoCo, and the share of the machine's peak."""
+    """Kernels beside Pinocchio, its algorithms as CasADi's C, and MuJoCo; and the share of the machine's peak."""
     peak = peak_flops()
     rows = []
     for name in ARMS_AND_HUMANOID:
-        for row in benchmark_kernels(fgd.robots.BUILT_IN[name]()):
+        for row in benchmark_kernels(fgd.robots.BUILT_IN[name](), casadi=True):
             row["share of peak"] = f"{100 * row['operations'] / row['ns a state'] / (1e-9 * peak):.0f} %"
             rows.append(row)
     markdown(f"Kernels, batches of 4096 (measured peak {1e-9 * peak:.0f} Gflop/s: matrix products)", rows)

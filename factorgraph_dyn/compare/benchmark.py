@@ -3,6 +3,8 @@
 All figures of a table come from one run on one core; each is the best of many repeats after a warm-up, and ratios are
 taken between figures of the same run. Pinocchio runs its own C++ loop over the batch (``rneaInParallel`` and
 ``abaInParallel`` on one thread) and, for single calls, its Python bindings; MuJoCo is called once a state.
+If asked for, Pinocchio's algorithms written out as C by CasADi, compiled by gcc and looped over in C, are measured:
+they are the nearest rival.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from factorgraph_dyn.compare.peers.casadi_code import CasadiCode
 from factorgraph_dyn.compare.peers.engines import adapter
 from factorgraph_dyn.compare.timing import best_of
 from factorgraph_dyn.compiler import Kernel, compile
@@ -30,7 +33,11 @@ TIMED = ("inverse", "forward")
 
 
 def benchmark_kernels(
-    mechanism: Mechanism, orderings: Mapping[str, OrderingLike] | None = None, *, repeats: int = 60
+    mechanism: Mechanism,
+    orderings: Mapping[str, OrderingLike] | None = None,
+    *,
+    repeats: int = 60,
+    casadi: bool = False,
 ) -> list[dict[str, Any]]:
     """One row a problem: kernels beside Pinocchio and MuJoCo, where these are installed.
 
@@ -38,6 +45,7 @@ def benchmark_kernels(
         mechanism: A mechanism without loops.
         orderings: The ordering of each problem's kernel; by default the classical one.
         repeats: Runs the best time is taken from.
+        casadi: Whether to measure CasADi's C, too; the first time takes minutes.
 
     Returns:
         Rows with operation counts, ns a state in batches of 4096, ns for one state in one Python call, and the
@@ -47,6 +55,8 @@ def benchmark_kernels(
     for problem in TIMED:
         kernel = compile(mechanism, problem, ordering=(orderings or {}).get(problem))
         rows.append(_row(mechanism, problem, kernel, repeats))
+        if casadi:
+            rows[-1] |= _casadi(mechanism, problem, rows[-1]["ns a state"], repeats)
     return rows
 
 
@@ -80,6 +90,16 @@ def _row(mechanism: Mechanism, problem: str, kernel: Kernel, repeats: int) -> di
         mujoco_call = adapter("mujoco").build(mechanism).call(problem)
         row["MuJoCo ns one call"] = 1e9 * best_of(lambda: [mujoco_call() for _ in range(CALLS)], repeats) / CALLS
     return row
+
+
+def _casadi(mechanism: Mechanism, problem: str, ours: float, repeats: int) -> dict[str, Any]:
+    """CasADi's C beside a kernel's time, or why it cannot be measured."""
+    try:
+        run, _ = CasadiCode(mechanism, problem).call(_batch(mechanism))
+    except InputError as error:
+        return {"CasADi C ns a state": f"skipped: {error}"}
+    theirs = 1e9 * best_of(run, max(repeats // 4, 5)) / BATCH
+    return {"CasADi C ns a state": theirs, "times faster than CasADi C": theirs / ours}
 
 
 def _batch(mechanism: Mechanism) -> list[Floats]:

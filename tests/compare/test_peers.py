@@ -5,7 +5,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compare.benchmark import benchmark_kernels
-from factorgraph_dyn.compare.peers import mujoco, pinocchio
+from factorgraph_dyn.compare.peers import casadi_code, mujoco, pinocchio
 from factorgraph_dyn.compare.peers.engines import handed_engine
 from tests.helpers import mixed_tree
 from tests.oracles.engines import pinocchio_oracle
@@ -38,3 +38,25 @@ def test_a_kind_that_an_engine_does_not_have_is_refused(monkeypatch):
     rows = benchmark_kernels(fgd.robots.rrr(), repeats=1)
     assert [row["problem"] for row in rows] == ["inverse", "forward"]
     assert all("MuJoCo ns one call" in row and "times faster" not in row for row in rows)
+
+
+def test_code_of_casadi_is_skipped_with_a_reason(monkeypatch):
+    monkeypatch.setattr(casadi_code.shutil, "which", lambda name: None)
+    (row, _) = benchmark_kernels(fgd.robots.rrr(), repeats=1, casadi=True)
+    assert row["CasADi C ns a state"] == "skipped: CasADi's C needs gcc and g++, which are not installed."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", ["inverse", "forward"])
+def test_code_of_casadi_answers_as_kernels_do(problem):
+    """Compiles the program that writes the code, which takes a minute or two the first time."""
+    robot = fgd.robots.puma560()
+    try:
+        code = casadi_code.CasadiCode(robot, problem)
+    except fgd.InputError as error:
+        pytest.skip(str(error))
+    q, v, x = np.random.default_rng(0).normal(size=(3, 20, robot.nv))
+    run, found = code.call([q, v, x])
+    run()
+    expected = fgd.compile(robot, problem)(q, v, x)
+    np.testing.assert_allclose(found, expected, rtol=AGREES, atol=AGREES * np.abs(expected).max())

@@ -113,10 +113,14 @@ class PinocchioEngine:
     def calls(self, problem: str, batch: Sequence[Floats]) -> tuple[Call, Call]:
         """Forward or inverse dynamics as users call it: its own loop over a batch, and one state of it."""
         in_loop, one_call = CALLS[problem]
-        columns = [np.asfortranarray(np.array([self._q(q) for q in batch[0]]).T)]
-        columns += [np.asfortranarray(values[:, self.order].T) for values in batch[1:]]
+        columns = self.columns(batch)
         one, pool = [np.ascontiguousarray(values[:, 0]) for values in columns], pin.ModelPool(self.model, 1)
         return partial(in_loop, 1, pool, *columns), partial(one_call, self.model, self.data, *one)
+
+    def columns(self, batch: Sequence[Floats]) -> list[Floats]:
+        """Configurations and vectors of a batch in Pinocchio's order, a state a column."""
+        columns = [np.asfortranarray(np.array([self._q(q) for q in batch[0]]).T)]
+        return columns + [np.asfortranarray(values[:, self.order].T) for values in batch[1:]]
 
     def mass_matrix(self, q: Floats) -> Floats:
         """M at q, shape (nv, nv)."""
