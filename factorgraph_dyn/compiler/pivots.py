@@ -7,8 +7,7 @@ Takes rows of tape references and the columns to eliminate; gives a row and a co
 where a row's scale is its largest entry times its unknown's usual size (see `magnitudes`), so that neither kilograms
 nor millimetres nor the length of a chain sway the choice. An unknown's size counts all that its joint carries: in a
 chain the 1 that stands before a link's acceleration is as good a pivot at the base as at the tip, although the inertias
-beside it grow with the number of links. With sizes of the link alone, operations of forward dynamics grew with the
-square of the number of links, and chains of fifty lost five digits.
+beside it grow with the number of links.
 
 Among the pairs of quality 0.1 or more, entries that keep their sign in all states come first, of these 1 and -1, then
 the row whose last unknown is eliminated soonest, then the fewest operations (Markowitz 1957). What is cheapest is

@@ -2,8 +2,8 @@
 
 Takes a program; gives a body of functions in assembly, which LLVM's assembler puts beside the code it makes itself of
 everything around them. A compiler would allocate registers by the code's look; here every use of every value is known
-(see `registers`), constants are read as vectors from a table, and nothing is searched for: a kernel's code is made in a
-third of the time and has a quarter fewer instructions.
+(see `registers`), constants are read as vectors from a table, and nothing is searched for: a kernel's code is made in
+about half the time and has a quarter fewer instructions.
 
     add, sub, mul     one instruction of three operands, the last of which may be in memory
     a b + c           one fused instruction, whose result takes the register of a, b or c: of one that is not needed
