@@ -25,12 +25,13 @@ The work runs once a mechanism, problem and ordering.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from factorgraph_dyn.compiler import program as programs
+from factorgraph_dyn.compiler.derive.derivatives import Again, Derivatives, directions
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
@@ -47,7 +48,7 @@ from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.equations import LinearGraph, State, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.equations.factors import joint_losses
 from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
-from factorgraph_dyn.equations.quantities import quantity, size_of
+from factorgraph_dyn.equations.quantities import quantity, size_of, split_derivative
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.units import measured, natural
@@ -121,10 +122,16 @@ class Tracer:
         columns = self.columns_of(graph)
         chosen, unknowns = self.order(graph, ordering)
         eliminated = self.elimination(graph, columns, unknowns).run()
-        outputs = [self.output(name, state, graph, eliminated) for name in self.problem.outputs]
+        solved = self.solved(state, graph, eliminated)
+        derived = self.derivatives(solved, unknowns) if self.problem.derivatives else None
+        outputs = [
+            derived.of(name) if derived and split_derivative(name) else read_output(solved, name)
+            for name in self.problem.outputs
+        ]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        guards = _distinct([*self.guards(state), *eliminated.guards]) if self.problem.guarded else []
+        watched = [*self.guards(state), *eliminated.guards, *(derived.guards if derived else ())]
+        guards = _distinct(watched) if self.problem.guarded else []
         arguments = [programs.Operand((len(self.values[name]),)) for name in self.problem.arguments]
         results = [programs.Operand(output.shape) for output in outputs]
         program = programs.build(
@@ -234,9 +241,24 @@ class Tracer:
                         row[column] = self.tape.add(row.get(column, ZERO), int(ref))
         return rows
 
+    def solved(self, state: State, graph: LinearGraph, eliminated: Eliminated) -> Solved:
+        """The problem after its elimination."""
+        return Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated)
+
     def output(self, name: str, state: State, graph: LinearGraph, eliminated: Eliminated) -> References:
         """References of one result."""
-        return read_output(Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated), name)
+        return read_output(self.solved(state, graph, eliminated), name)
+
+    def derivatives(self, solved: Solved, unknowns: Sequence[Unknown]) -> Derivatives:
+        """The derivatives that are asked for, by one more elimination of the same equations."""
+        along = directions(self.tape, self.given, self.values, self.problem.derivatives)
+        rows = self.rows_of(solved.graph, self.columns_of(solved.graph))
+        sizes, noisy = self.magnitudes.of(solved.graph), bool(self.mechanism.loops)
+
+        def again(rows: Mapping[int, Row]) -> Eliminated:
+            return Again(self.tape, self.samples, rows, unknowns, magnitudes=sizes, noisy=noisy).run()
+
+        return Derivatives(solved, along, rows, again)
 
 
 def _know_constants(tape: Tape, mechanism: Mechanism) -> None:

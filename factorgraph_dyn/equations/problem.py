@@ -15,7 +15,7 @@ problem is an entry of `PROBLEMS`. The work runs once a kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -24,7 +24,7 @@ from factorgraph_dyn.checks import as_names, check_choice, check_kind
 from factorgraph_dyn.equations.dynamics_graph import dynamics_graph
 from factorgraph_dyn.equations.given import Known, Mask
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
-from factorgraph_dyn.equations.quantities import check_output
+from factorgraph_dyn.equations.quantities import check_output, split_derivative
 from factorgraph_dyn.equations.state import evaluate_state
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
@@ -82,7 +82,7 @@ class Problem:
 
     Attributes:
         name: One of `PROBLEM_NAMES`.
-        outputs: Names of its results: a, tau, A[link], F[joint], V[link].
+        outputs: Names of its results: a, tau, A[link], F[joint], V[link], and derivatives such as da/dq.
         known_a, known_tau: Which entries of a and tau are given, shape (nv,).
         pushed: Links on which an external wrench acts, an argument each.
         guarded: Whether its kernel looks for states that it cannot answer, and answers nan.
@@ -99,6 +99,11 @@ class Problem:
     def arguments(self) -> tuple[str, ...]:
         """Of the kernel, in order: q, v, a, tau, wrench[link]."""
         return (*PROBLEMS[self.name].arguments, *(f"wrench[{link}]" for link in self.pushed))
+
+    @property
+    def derivatives(self) -> tuple[str, ...]:
+        """Those of its outputs that are derivatives."""
+        return tuple(name for name in self.outputs if split_derivative(name))
 
     @property
     def kept(self) -> str | None:
@@ -159,9 +164,10 @@ def make_problem(
         actuated = [joint.name for joint in mechanism.movable_joints if joint.actuated]
     chosen, motors = _chosen(mechanism, name, known_accelerations), mechanism.torque_entries(actuated)
     entries = {"none": ~everything, "all": everything, "chosen": chosen, "others": ~chosen, "passive": ~motors}
-    pushed, shown = _pushed(mechanism, name, external_wrenches), _outputs(mechanism, name, outputs)
+    pushed = _pushed(mechanism, name, external_wrenches)
     guarded = check_kind(guards, bool, "guards", "True or False")
-    return Problem(name, shown, entries[kind.a], entries[kind.tau], pushed, guarded)
+    asked = Problem(name, kind.outputs, entries[kind.a], entries[kind.tau], pushed, guarded)
+    return asked if outputs is None else replace(asked, outputs=_outputs(mechanism, asked, outputs))
 
 
 def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterable[str] | None = None) -> Problem:
@@ -223,14 +229,12 @@ def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[s
     return names
 
 
-def _outputs(mechanism: Mechanism, problem: str, outputs: Sequence[str] | None) -> tuple[str, ...]:
-    if outputs is None:
-        return PROBLEMS[problem].outputs
+def _outputs(mechanism: Mechanism, problem: Problem, outputs: Sequence[str]) -> tuple[str, ...]:
     names = as_names(outputs, "outputs")
-    if PROBLEMS[problem].kept:
-        raise InputError(f"The result of problem {problem!r} is one matrix; it takes no outputs.")
+    if problem.kept:
+        raise InputError(f"The result of problem {problem.name!r} is one matrix; it takes no outputs.")
     if not names:
         raise InputError("outputs is empty; name at least one, such as 'a' or 'F[joint]'.")
     for name in names:
-        check_output(mechanism, name)
+        check_output(mechanism, name, problem.arguments)
     return names
