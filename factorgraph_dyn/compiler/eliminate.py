@@ -82,7 +82,7 @@ class Eliminated:
 
 
 @dataclass(frozen=True)
-class _Pivot:
+class Pivot:
     """A row and a column, with the worst quality over the ordinary samples and over all of them."""
 
     row: int
@@ -199,7 +199,7 @@ class Elimination:
     def _name(self, column: int) -> str:
         return self.unknowns[self.position[column]].name
 
-    def _rotate(self, pivot: _Pivot) -> None:
+    def _rotate(self, pivot: Pivot) -> None:
         """Turn the pivot's row towards another one, where alone it would vanish in some state.
 
         With entries e and f of the column in the two rows, this is a rotation without square roots; w, a power
@@ -225,7 +225,7 @@ class Elimination:
         self._replace(pivot.row, turned)
         self._replace(partner, rest)
 
-    def _partner(self, pivot: _Pivot) -> int | None:
+    def _partner(self, pivot: Pivot) -> int | None:
         """The row whose entry is large where the pivot's is small."""
         column = pivot.column
         sizes = {n: np.abs(self.samples.values(self.rows[n][column])) / self.scale(n) for n in self.holding[column]}
@@ -273,13 +273,13 @@ class Elimination:
         self.rows[number] = row
         self.scales.pop(number, None)
 
-    def choose(self, columns: set[int]) -> _Pivot | None:
+    def choose(self, columns: set[int]) -> Pivot | None:
         """The best pair of a row and one of the columns; None where no row holds any of them.
 
         Good in all samples is best, good in the ordinary ones next; else the largest there is.
         """
         best_key: tuple[float, ...] = (4,)
-        best: _Pivot | None = None
+        best: Pivot | None = None
         for column in sorted(columns):
             numbers = sorted(self.holding[column])
             if not numbers:
@@ -293,7 +293,7 @@ class Elimination:
                     tier = everywhere[k] < GOOD_QUALITY
                     key = (tier, *self._cost(number, column, len(numbers) - 1), -ordinary[k])
                 if key < best_key:
-                    best_key, best = key, _Pivot(number, column, ordinary[k], everywhere[k])
+                    best_key, best = key, Pivot(number, column, ordinary[k], everywhere[k])
         return best
 
     def _qualities(self, column: int, numbers: list[int]) -> tuple[list[float], list[float]]:
@@ -352,7 +352,7 @@ class Elimination:
         self.scales[number] = scale
         return scale
 
-    def _apply(self, pivot: _Pivot) -> None:
+    def _apply(self, pivot: Pivot) -> None:
         """Solve the pivot's row for its column and take the column out of all other rows."""
         tape = self.tape
         row = self.rows.pop(pivot.row)

@@ -31,7 +31,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from factorgraph_dyn.compiler import program as programs
-from factorgraph_dyn.compiler.derive.derivatives import Again, Derivatives, directions
+from factorgraph_dyn.compiler.derive.again import Again
+from factorgraph_dyn.compiler.derive.derivatives import Derivatives, directions
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
@@ -87,7 +88,7 @@ class Tracer:
     """The equations of a problem on a tape, and their elimination."""
 
     def __init__(self, mechanism: Mechanism, problem: Problem, route: Route = CHEAP) -> None:
-        self.problem = problem
+        self.problem, self.route = problem, route
         self.given = mechanism.tree if problem.tree_only else mechanism
         plain = tidied(self.given)
         shown = [quantity(name) for name in (*problem.arguments, *problem.outputs)]
@@ -123,15 +124,14 @@ class Tracer:
         chosen, unknowns = self.order(graph, ordering)
         eliminated = self.elimination(graph, columns, unknowns).run()
         solved = self.solved(state, graph, eliminated)
-        derived = self.derivatives(solved, unknowns) if self.problem.derivatives else None
+        derived, more = self.derivatives(solved, unknowns) if self.problem.derivatives else (None, [])
         outputs = [
             derived.of(name) if derived and split_derivative(name) else read_output(solved, name)
             for name in self.problem.outputs
         ]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        watched = [*self.guards(state), *eliminated.guards, *(derived.guards if derived else ())]
-        guards = _distinct(watched) if self.problem.guarded else []
+        guards = _distinct([*self.guards(state), *eliminated.guards, *more]) if self.problem.guarded else []
         arguments = [programs.Operand((len(self.values[name]),)) for name in self.problem.arguments]
         results = [programs.Operand(output.shape) for output in outputs]
         program = programs.build(
@@ -249,16 +249,21 @@ class Tracer:
         """References of one result."""
         return read_output(self.solved(state, graph, eliminated), name)
 
-    def derivatives(self, solved: Solved, unknowns: Sequence[Unknown]) -> Derivatives:
-        """The derivatives that are asked for, by one more elimination of the same equations."""
+    def derivatives(self, solved: Solved, unknowns: Sequence[Unknown]) -> tuple[Derivatives, list[programs.Guard]]:
+        """The derivatives that are asked for, by one more elimination, and what that has to watch."""
         along = directions(self.tape, self.given, self.values, self.problem.derivatives)
         rows = self.rows_of(solved.graph, self.columns_of(solved.graph))
-        sizes, noisy = self.magnitudes.of(solved.graph), bool(self.mechanism.loops)
+        noisy, sizes = bool(self.mechanism.loops), self.magnitudes.of(solved.graph)
 
-        def again(rows: Mapping[int, Row]) -> Eliminated:
-            return Again(self.tape, self.samples, rows, unknowns, magnitudes=sizes, noisy=noisy).run()
+        def again(
+            rows: Mapping[int, Row], order: Sequence[Unknown] = unknowns, partners: Mapping[int, int] | None = None
+        ) -> Again:
+            return Again(self.samples, rows, order, partners or {}, magnitudes=sizes, noisy=noisy)
 
-        return Derivatives(solved, along, rows, again)
+        found = Derivatives(solved, along, rows, again)
+        rigid = self.route.rigid and not self.mechanism.loops
+        eliminated = found.as_rigid_motions() if rigid else found.as_they_stand()
+        return found, eliminated.guards
 
 
 def _know_constants(tape: Tape, mechanism: Mechanism) -> None:

@@ -1,0 +1,44 @@
+"""The elimination of equations that have been eliminated before, for other right-hand sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from factorgraph_dyn.compiler.eliminate import Elimination, Pivot, Row, Unknown
+from factorgraph_dyn.compiler.tape.samples import SampledTape
+
+
+class Again(Elimination):
+    """The elimination of differentiated equations."""
+
+    def __init__(
+        self,
+        samples: SampledTape,
+        rows: Mapping[int, Row],
+        unknowns: Sequence[Unknown],
+        partners: Mapping[int, int],
+        *,
+        magnitudes: Mapping[int, float],
+        noisy: bool,
+    ) -> None:
+        """Start an elimination.
+
+        Args:
+            samples: Values at the sampled states.
+            rows: The equations by number.
+            unknowns: What to eliminate, first eliminated first; other columns are parameters.
+            partners: Rows that are known to be the best to solve for a column: entries of 1 or -1.
+            magnitudes: How large the unknowns are beside each other, by column.
+            noisy: Whether equations may repeat each other up to rounding.
+        """
+        super().__init__(samples.tape, samples, rows, unknowns, magnitudes=magnitudes, noisy=noisy)
+        self.partners = partners
+
+    def choose(self, columns: set[int]) -> Pivot | None:
+        """The pair that is known to be best, or one that is sought."""
+        for column in sorted(columns & self.partners.keys()):
+            return Pivot(self.partners[column], column, 1.0, 1.0)
+        return super().choose(columns)
+
+    def judge_left_over_rows(self) -> None:
+        """Equations that repeat others do so along the closure; what they say off it is not asked."""
