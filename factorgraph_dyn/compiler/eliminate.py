@@ -430,6 +430,8 @@ class Elimination:
         """Express every eliminated column in parameters, the last eliminated first."""
         tape, solution = self.tape, self.result.solution
         for column, row, inverse in reversed(self.steps):
+            if not self.is_wanted(column):
+                continue
             total: Row = {}
             for other, ref in sorted(row.items()):
                 terms = solution.get(other)
@@ -443,6 +445,10 @@ class Elimination:
             }
         for column in self.result.undetermined:
             solution[column] = {column: ONE}
+
+    def is_wanted(self, column: int) -> bool:
+        """Whether the solution of a column is asked for; what it is made of then is, too."""
+        return True
 
     def _matters(self, parameter: int, ref: int) -> bool:
         """Whether a coefficient is one: of what nothing determines, such as forces within a loop, rounding is none."""

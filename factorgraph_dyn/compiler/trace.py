@@ -25,7 +25,7 @@ The work runs once a mechanism, problem and ordering.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -256,9 +256,12 @@ class Tracer:
         noisy, sizes = bool(self.mechanism.loops), self.magnitudes.of(solved.graph)
 
         def again(
-            rows: Mapping[int, Row], order: Sequence[Unknown] = unknowns, partners: Mapping[int, int] | None = None
+            rows: Mapping[int, Row],
+            order: Sequence[Unknown] = unknowns,
+            partners: Mapping[int, int] | None = None,
+            unasked: Container[int] = (),
         ) -> Again:
-            return Again(self.samples, rows, order, partners or {}, magnitudes=sizes, noisy=noisy)
+            return Again(self.samples, rows, order, partners or {}, unasked, magnitudes=sizes, noisy=noisy)
 
         found = Derivatives(solved, along, rows, again)
         rigid = self.route.rigid and not self.mechanism.loops

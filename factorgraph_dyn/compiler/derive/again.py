@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from factorgraph_dyn.compiler.eliminate import Elimination, Pivot, Row, Unknown
 from factorgraph_dyn.compiler.tape.samples import SampledTape
@@ -17,6 +17,7 @@ class Again(Elimination):
         rows: Mapping[int, Row],
         unknowns: Sequence[Unknown],
         partners: Mapping[int, int],
+        unasked: Container[int],
         *,
         magnitudes: Mapping[int, float],
         noisy: bool,
@@ -28,11 +29,16 @@ class Again(Elimination):
             rows: The equations by number.
             unknowns: What to eliminate, first eliminated first; other columns are parameters.
             partners: Rows that are known to be the best to solve for a column: entries of 1 or -1.
+            unasked: Columns whose solution nobody asks for.
             magnitudes: How large the unknowns are beside each other, by column.
             noisy: Whether equations may repeat each other up to rounding.
         """
         super().__init__(samples.tape, samples, rows, unknowns, magnitudes=magnitudes, noisy=noisy)
-        self.partners = partners
+        self.partners, self.unasked = partners, unasked
+
+    def is_wanted(self, column: int) -> bool:
+        """Whether the solution of a column is asked for."""
+        return column not in self.unasked
 
     def choose(self, columns: set[int]) -> Pivot | None:
         """The pair that is known to be best, or one that is sought."""

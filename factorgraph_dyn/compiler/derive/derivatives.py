@@ -139,9 +139,10 @@ class Derivatives:
         rigid = RigidChange(solved, self._rates, *(along.columns.get(name, []) for name in _MOVING))
         rates = {True: along.rates(solved.tape, without=_MOVING), False: self._rates}
         rows = {number: self._differentiated(self._rows[number], rates[moves]) for number, moves in rigid.kinds()}
-        eliminated = self._again(*rigid.completed(rows)).run()
-        plain = all(output in _READ_OFF for output, _ in map(_parts, solved.problem.derivatives))
-        for column, terms in rigid.changes(eliminated.solution, of_links=not plain):
+        of_links = any(output not in _READ_OFF for output, _ in map(_parts, solved.problem.derivatives))
+        unasked = () if of_links else rigid.link_columns()
+        eliminated = self._again(*rigid.completed(rows), unasked).run()
+        for column, terms in rigid.changes(eliminated.solution, of_links=of_links):
             self._tell(column, terms)
         return eliminated
 

@@ -125,6 +125,12 @@ class RigidChange:
         there = [name for name in (*links, *joints) if name in turns or name in graph.by_name]
         return [Unknown(name, tuple(turns[name] if name in turns else self._columns(name))) for name in there]
 
+    def link_columns(self) -> set[int]:
+        """Columns of the unknowns of links, which those of joints do not need."""
+        slices = self.solved.graph.column_slices
+        links = {column for one, part in slices.items() if one.kind in "AF" for column in range(part.start, part.stop)}
+        return links | {column for columns in self.turns.values() for column in columns}
+
     def changes(self, solution: Mapping[int, Row], *, of_links: bool) -> Iterator[tuple[int, Row]]:
         """The change of every unknown of the problem, by column.
 
