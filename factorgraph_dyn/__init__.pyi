@@ -58,6 +58,10 @@ from factorgraph_dyn.search import (
 from factorgraph_dyn.show.draw import draw as draw
 from factorgraph_dyn.show.report import write_report as write_report
 from factorgraph_dyn.equations.inputs import Contact as Contact
+from factorgraph_dyn.solve.derivatives import (
+    Derivatives as Derivatives,
+    derivatives as derivatives,
+)
 from factorgraph_dyn.solve.dynamics import (
     forward_dynamics as forward_dynamics,
     hybrid_dynamics as hybrid_dynamics,
