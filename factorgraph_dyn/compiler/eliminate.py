@@ -243,7 +243,7 @@ class Elimination:
         """factor row + other_factor other, which becomes the row of that number."""
         tape = self.tape
         sums = {
-            column: self._add(
+            column: self.add(
                 (number, column),
                 tape.mul(factor, row.get(column, ZERO)),
                 tape.mul(other_factor, other.get(column, ZERO)),
@@ -252,7 +252,7 @@ class Elimination:
         }
         return {column: ref for column, ref in sums.items() if ref}
 
-    def _add(self, place: tuple[int, int], a: int, b: int) -> int:
+    def add(self, place: tuple[int, int], a: int, b: int) -> int:
         """Reference to a + b; zero where it is rounding, which only repeated equations leave unseen by their terms.
 
         What cancelled at the place before, a row and a column, was inexact, too, and so is all that comes after it.
@@ -380,7 +380,7 @@ class Elimination:
         terms = {other: tape.mul(factor, ref) for other, ref in pivot_row.items()}
         for other, term in terms.items():
             before = row.get(other, ZERO)
-            after = self._add((number, other), before, term)
+            after = self.add((number, other), before, term)
             if after:
                 row[other] = after
                 if other in self.holding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 
-from factorgraph_dyn.compiler.eliminate import Elimination, Pivot, Row, Unknown
+from factorgraph_dyn.compiler.eliminate import UNIT, Elimination, Pivot, Row, Unknown
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 
 
@@ -45,6 +45,19 @@ class Again(Elimination):
         for column in sorted(columns & self.partners.keys()):
             return Pivot(self.partners[column], column, 1.0, 1.0)
         return super().choose(columns)
+
+    def prepare(self) -> None:
+        """Take rounding out of the matrix; what is small in a right-hand side decides nothing, and may be true."""
+        sides = (
+            {n: {c: ref for c, ref in row.items() if c < UNIT} for n, row in self.rows.items()} if self.noisy else {}
+        )
+        super().prepare()
+        for number, side in sides.items():
+            self.rows[number] |= side
+
+    def add(self, place: tuple[int, int], a: int, b: int) -> int:
+        """Reference to a + b; zero where it is rounding of the matrix."""
+        return self.tape.add(a, b) if place[1] < UNIT else super().add(place, a, b)
 
     def judge_left_over_rows(self) -> None:
         """Equations that repeat others do so along the closure; what they say off it is not asked."""
