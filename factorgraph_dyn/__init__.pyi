@@ -45,6 +45,16 @@ from factorgraph_dyn.model.files.load import (
     load_actuation as load_actuation,
     loads as loads,
 )
+from factorgraph_dyn.motion.questions import (
+    center_of_mass as center_of_mass,
+    difference as difference,
+    energy as energy,
+    integrate as integrate,
+    jacobian as jacobian,
+    momentum as momentum,
+    pose as pose,
+    poses as poses,
+)
 from factorgraph_dyn.ordering import (
     ORDERING_NAMES as ORDERING_NAMES,
     Ordering as Ordering,
@@ -57,6 +67,10 @@ from factorgraph_dyn.search import (
 )
 from factorgraph_dyn.show.draw import draw as draw
 from factorgraph_dyn.show.report import write_report as write_report
+from factorgraph_dyn.show.view.view import (
+    View as View,
+    view as view,
+)
 from factorgraph_dyn.equations.inputs import Contact as Contact
 from factorgraph_dyn.solve.derivatives import (
     Derivatives as Derivatives,
@@ -71,7 +85,6 @@ from factorgraph_dyn.solve.elimination import (
     eliminate as eliminate,
     to_gtsam as to_gtsam,
 )
-from factorgraph_dyn.solve.energies import energy as energy
 from factorgraph_dyn.solve.iwim import (
     InputDynamics as InputDynamics,
     input_dynamics as input_dynamics,

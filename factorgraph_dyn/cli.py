@@ -1,25 +1,100 @@
-"""The command line ``fgdyn``: words become calls, errors become one message and exit code 2."""
+"""The command line ``fgdyn``: words become calls, errors become one message and exit code 2.
+
+A command is imported when it is run: ``fgdyn --help`` reads the first lines of docstrings from the source.
+A command is one function with a docstring that ends in an example, and one line in ``COMMANDS``.
+"""
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
 import sys
-from typing import Annotated
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand, TyperGroup
 
 from factorgraph_dyn import __version__
 from factorgraph_dyn.errors import FactorGraphDynError
 
-COMMAND_GROUPS = ("dynamics", "models", "loops", "iwim", "show", "search", "compiler")
+# Where each command lives, by the heading under which the help lists it: module of ``commands`` and function.
+COMMANDS = {
+    "Look": {
+        "robots": ("dynamics", "list_robots"),
+        "info": ("models", "info"),
+        "diagnose": ("loops", "diagnose"),
+        "draw": ("show", "draw"),
+        "report": ("show", "report"),
+        "view": ("show", "view"),
+    },
+    "Solve": {
+        "solve": ("dynamics", "solve"),
+        "iwim": ("iwim", "iwim"),
+        "simulate": ("loops", "simulate"),
+    },
+    "Compile": {
+        "compile": ("compiler", "compile_kernel"),
+        "bench": ("compiler", "bench"),
+    },
+    "Search": {
+        "compare": ("dynamics", "compare"),
+        "search": ("search", "search"),
+    },
+    "Files": {
+        "convert": ("models", "convert"),
+        "check": ("models", "check"),
+    },
+}
+HOMES = {name: home for commands in COMMANDS.values() for name, home in commands.items()}
+EXAMPLE = "\n\nExample:\n"
 
-app = typer.Typer(
-    name="fgdyn",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+
+class Commands(TyperGroup):
+    """Commands that are known by name and first line until one of them is run."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for panel, commands in COMMANDS.items():
+            for name, home in commands.items():
+                self.commands[name] = TyperCommand(name, help=summary(*home), rich_help_panel=panel)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that words ask for, imported."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, None if command is None else load_command(str(command.name)), rest
+
+
+def summary(module: str, function: str) -> str:
+    """The first line of a command's docstring."""
+    return next(
+        (ast.get_docstring(node) or "").splitlines()[0]
+        for node in _syntax(module).body
+        if isinstance(node, ast.FunctionDef) and node.name == function
+    )
+
+
+@cache
+def _syntax(module: str) -> ast.Module:
+    path = Path(__file__).parent / "commands" / f"{module}.py"
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def load_command(name: str) -> Any:
+    """A command, ready to run; the example at the end of its docstring ends its help."""
+    module, function = HOMES[name]
+    call = getattr(importlib.import_module(f"factorgraph_dyn.commands.{module}"), function)
+    words, _, example = inspect.cleandoc(call.__doc__).partition(EXAMPLE)
+    paragraphs = "\n\n".join(" ".join(text.split()) for text in words.split("\n\n"))
+    one = typer.Typer(add_completion=False)
+    one.command(name, help=paragraphs, epilog=f"Example: {' '.join(example.split())}")(call)
+    return typer.main.get_command(one)
+
+
+app = typer.Typer(name="fgdyn", cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def print_version(asked: bool) -> None:
@@ -29,17 +104,13 @@ def print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(epilog="Example: fgdyn compare puma560. Each command has a --help of its own.")
 def options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=print_version)
     ] = False,
 ) -> None:
     """Rigid-body dynamics as factor graphs: every elimination ordering is an algorithm."""
-
-
-for group in COMMAND_GROUPS:
-    importlib.import_module(f"factorgraph_dyn.commands.{group}").register(app)
 
 
 def main() -> None:

@@ -180,9 +180,24 @@ def quaternion_of_rotation(R: Floats) -> Floats:
 
 
 def quaternion_product(a: Array, b: Array) -> Array:
-    """The Hamilton product a b of two quaternions x, y, z, w, shape (4,)."""
-    vector = a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3])
-    return np.append(vector, a[3] * b[3] - a[:3] @ b[:3])
+    """The Hamilton product a b of quaternions x, y, z, w, shape (..., 4)."""
+    (u, s), (v, t) = (a[..., :3], a[..., 3:]), (b[..., :3], b[..., 3:])
+    scalar = s * t - (u * v).sum(axis=-1, keepdims=True)
+    return np.concatenate([s * v + t * u + np.cross(u, v), scalar], axis=-1)
+
+
+def conjugate(quaternion: Array) -> Array:
+    """The quaternion of the opposite turn, shape (..., 4)."""
+    opposite: Array = quaternion * np.array([-1.0, -1.0, -1.0, 1.0])
+    return opposite
+
+
+def turned(quaternion: Array, vector: Array) -> Array:
+    """Vectors turned by unit quaternions, shape (..., 3)."""
+    u, w = quaternion[..., :3], quaternion[..., 3:]
+    twice = 2.0 * np.cross(u, vector)
+    rotated: Array = vector + w * twice + np.cross(u, twice)
+    return rotated
 
 
 def quaternion_rate(q: Array, omega: Array) -> Array:
@@ -208,39 +223,66 @@ def turn_between(axis: Floats, start: Floats, end: Floats) -> float:
 
 def rotation_vector(R: Floats) -> Floats:
     """The logarithm of a rotation: unit axis times angle in [0, pi], shape (3,)."""
-    q = quaternion_of_rotation(R)
-    sine = float(np.linalg.norm(q[:3]))
-    if sine < SMALL_ANGLE:
-        return 2.0 * q[:3]
-    angle = 2.0 * float(np.arctan2(sine, q[3]))
-    return angle / sine * q[:3]
+    return turn_of_quaternion(quaternion_of_rotation(R))
+
+
+def quaternion_of_turn(w: Floats) -> Floats:
+    """The unit quaternions of rotation vectors, shape (..., 4); for numbers."""
+    half = 0.5 * np.linalg.norm(w, axis=-1, keepdims=True)
+    return np.concatenate([0.5 * _sine_share(half) * w, np.cos(half)], axis=-1)
+
+
+def turn_of_quaternion(quaternion: Floats) -> Floats:
+    """The rotation vectors, of angles in [0, pi], of unit quaternions, shape (..., 3); for numbers."""
+    u, w = quaternion[..., :3], quaternion[..., 3:]
+    sine = np.linalg.norm(u, axis=-1, keepdims=True)
+    half = np.arctan2(sine, np.abs(w))
+    is_still = sine == 0
+    share = np.where(is_still, 1.0, half) / np.where(is_still, 1.0, sine)
+    turn: Floats = np.copysign(2.0, w) * share * u
+    return turn
+
+
+def arc(w: Floats, v: Floats) -> Floats:
+    """Where the origin gets to, seen from its start, by the constant body twist [w; v] in unit time, shape (..., 3).
+
+    p = v + (1 - cos) / angle^2  w x v + (1 - sin / angle) / angle^2  w x (w x v)
+    """
+    angle = np.linalg.norm(w, axis=-1, keepdims=True)
+    is_small = angle < SMALL_ANGLE
+    third = np.where(is_small, 1.0 / 6.0, (1.0 - _sine_share(angle)) / np.where(is_small, 1.0, angle) ** 2)
+    across = np.cross(w, v)
+    # sin^2(x/2) instead of 1 - cos(x), which cancels for small angles
+    end: Floats = v + 0.5 * _sine_share(0.5 * angle) ** 2 * across + third * np.cross(w, across)
+    return end
+
+
+def velocity_of_arc(w: Floats, p: Floats) -> Floats:
+    """The v whose arc with a turn w of less than 2 pi ends at p, shape (..., 3)."""
+    angle = np.linalg.norm(w, axis=-1, keepdims=True)
+    is_small = angle < SMALL_ANGLE
+    half = 0.5 * np.where(is_small, 1.0, angle)
+    third = np.where(is_small, 1.0 / 12.0, 0.25 * (1.0 - half / np.tan(half)) / half**2)
+    across = np.cross(w, p)
+    v: Floats = p - 0.5 * across + third * np.cross(w, across)
+    return v
+
+
+def _sine_share(angle: Floats) -> Floats:
+    """The sine of an angle as a share of it: 1 at zero."""
+    return np.where(angle == 0, 1.0, np.sin(angle) / np.where(angle == 0, 1.0, angle))
 
 
 def exponential(twist: Floats) -> Floats:
     """The pose reached by moving with a constant twist for unit time, shape (4, 4)."""
     w, v = twist[:3], twist[3:]
-    angle = float(np.linalg.norm(w))
-    W = skew(w)
-    if angle < SMALL_ANGLE:
-        return pose(np.eye(3) + W, v + 0.5 * W @ v)
-    # 2 sin^2(x/2) instead of 1 - cos(x), which cancels for small angles
-    sinc, versine = np.sin(angle) / angle, 2.0 * (np.sin(0.5 * angle) / angle) ** 2
-    left_jacobian = np.eye(3) + versine * W + (1 - sinc) / angle**2 * W @ W
-    return pose(np.eye(3) + sinc * W + versine * W @ W, left_jacobian @ v)
+    return pose(rotation_of_quaternion(quaternion_of_turn(w)), arc(w, v))
 
 
 def logarithm(T: Floats) -> Floats:
     """The twist whose exponential is T, shape (6,)."""
     w = rotation_vector(T[:3, :3])
-    angle = float(np.linalg.norm(w))
-    W = skew(w)
-    if angle < SMALL_ANGLE:
-        inverse_jacobian = np.eye(3) - 0.5 * W
-    else:
-        half = 0.5 * angle
-        factor = (1.0 - half / np.tan(half)) / angle**2
-        inverse_jacobian = np.eye(3) - 0.5 * W + factor * W @ W
-    return np.concatenate([w, inverse_jacobian @ T[:3, 3]])
+    return np.concatenate([w, velocity_of_arc(w, T[:3, 3])])
 
 
 def perpendicular_axes(axis: Floats) -> tuple[Floats, Floats]:

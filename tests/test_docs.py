@@ -25,7 +25,24 @@ def test_pages_print_what_they_say(page, tmp_path):
     assert done.stdout.strip() == said
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("*.md"))], ids=lambda page: page.stem)
 def test_links_lead_somewhere(page):
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_the_first_screen_of_the_readme_is_code_with_its_output():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    first = "\n".join(lines[:39])
+    (code, output), *_ = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", first, re.DOTALL)
+    for wanted in (
+        "fgd.load",
+        "fgd.pose",
+        "fgd.jacobian",
+        "inverse_dynamics",
+        "forward_dynamics",
+        "compile",
+        "five_bar",
+    ):
+        assert wanted in code
+    assert output.strip()

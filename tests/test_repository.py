@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ ROOMS = (
     "spatial",
     "checks",
     "storage",
+    "notebook",
     "model",
     "motion",
     "equations",
@@ -125,9 +127,28 @@ def test_names_are_told_without_being_imported():
 def test_exports_exist_and_are_sorted():
     for name in fgd.__all__:
         assert getattr(fgd, name) is not None
-    assert fgd.__version__ in (ROOT / "pyproject.toml").read_text()
-    assert fgd.__version__ in (ROOT / "CITATION.cff").read_text()
-    assert f"## {fgd.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_version_has_one_place():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" in project["project"]["dynamic"]
+    assert project["tool"]["hatch"]["version"]["path"] == "factorgraph_dyn/__init__.py"
+    assert f"version: {fgd.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## [{fgd.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_changes_are_told_in_the_form_of_keep_a_changelog():
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    versions = [line for line in lines if line.startswith("## ")]
+    assert versions[0] == "## [Unreleased]"
+    assert all(re.fullmatch(r"## \[(Unreleased|\d+\.\d+\.\d+)\]( - \d{4}-\d\d-\d\d)?", line) for line in versions)
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert {line.removeprefix("### ") for line in lines if line.startswith("### ")} <= kinds
+
+
+@pytest.mark.parametrize("name", ["LICENSE", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "CITATION.cff"])
+def test_what_people_look_for_is_there(name):
+    assert (ROOT / name).read_text().strip()
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)

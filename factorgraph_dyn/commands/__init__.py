@@ -1,1 +1,1 @@
-"""The commands of ``fgdyn``: words become calls. One module a group, each with ``register(app)``."""
+"""The commands of ``fgdyn``: words become calls. ``cli.py`` lists them; their docstrings are the help."""

@@ -19,13 +19,31 @@ if TYPE_CHECKING:
 else:  # choices are read while the program runs
     Problem, KernelProblem = Literal[SOLVED_NAMES], Literal[PROBLEM_NAMES]
 
+MODEL_FILES = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world", ".json", ".yaml")
+
+
+def complete_robot(incomplete: str) -> list[str]:
+    """What a shell offers for ROBOT: built-in names, folders and model files."""
+    begin = Path(incomplete)
+    folder, start = (begin, "") if incomplete.endswith("/") else (begin.parent, begin.name)
+    beside = sorted(path for path in folder.glob("*") if path.name.startswith(start) and path.name[0] != ".")
+    return [
+        *(name for name in robots.BUILT_IN if name.startswith(incomplete)),
+        *(f"{path}/" for path in beside if path.is_dir()),
+        *(str(path) for path in beside if path.suffix in MODEL_FILES),
+    ]
+
+
 RobotArgument = Annotated[
     str,
     typer.Argument(
-        metavar="ROBOT", help="A built-in name (see 'fgdyn robots'), such as puma560 or pendulum:5, or a model file."
+        metavar="ROBOT",
+        help="A built-in name (see 'fgdyn robots'), such as puma560 or pendulum:5, or a model file.",
+        autocompletion=complete_robot,
     ),
 ]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the rows.")]
+WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns, however wide the table gets.")]
 ProblemOption = Annotated[Problem, typer.Option("--problem", help="Which quantities are known.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the random state.")]
 KnownOption = Annotated[

@@ -8,21 +8,23 @@ from typing import Annotated
 
 import typer
 
-from factorgraph_dyn.commands.common import FormatOption, KnownOption, RobotArgument, find_robot, split_names
+from factorgraph_dyn.commands.common import (
+    FormatOption,
+    KnownOption,
+    RobotArgument,
+    WideOption,
+    find_robot,
+    split_names,
+)
 from factorgraph_dyn.compare.benchmark import benchmark_kernels, machine_name
 from factorgraph_dyn.compiler import PROBLEM_NAMES, compile
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.show.tables import Format, print_rows
 
+SPARE = ("robot", "nv", "Pinocchio ns one call", "MuJoCo ns one call", "operations", "ordering")
 OrderingOption = Annotated[
     str | None, typer.Option("--ordering", help="Name of an ordering; the classical one by default.")
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    app.command("compile")(compile_kernel)
-    app.command()(bench)
 
 
 def compile_kernel(
@@ -32,8 +34,13 @@ def compile_kernel(
     known: KnownOption = "",
     c: Annotated[Path | None, typer.Option("--c", help="Write C source to this file, its header beside it.")] = None,
     format: FormatOption = "table",
+    wide: WideOption = False,
 ) -> None:
-    """Compile a problem in an ordering to machine code, and tell what it costs."""
+    """Compile a problem in an ordering to machine code, and tell what it costs.
+
+    Example:
+        fgdyn compile puma560 --problem inverse --c puma560.c
+    """
     mechanism = find_robot(robot)
     begin = time.perf_counter()
     kernel = compile(mechanism, problem, ordering=ordering, known_accelerations=split_names(known))
@@ -55,7 +62,7 @@ def compile_kernel(
         except OSError as error:
             raise InputError(f"The C source cannot be written to {str(c)!r}: {error.strerror}.") from None
         row["source"], row["header"] = str(source), str(header)
-    print_rows([row], format, f"Kernel of {mechanism.name}")
+    print_rows([row], format, f"Kernel of {mechanism.name}", wide=wide, spare=("robot",))
 
 
 def bench(
@@ -65,19 +72,25 @@ def bench(
     ordering: OrderingOption = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="With 'papers': draw times over chain length.")] = None,
     format: FormatOption = "table",
+    wide: WideOption = False,
 ) -> None:
-    """Time kernels beside Pinocchio and MuJoCo, where installed; 'papers' prints the papers' tables beside ours."""
+    """Time kernels beside Pinocchio and MuJoCo, where installed; 'papers' prints the papers' tables beside ours.
+
+    Example:
+        fgdyn bench puma560
+    """
     if robot == "papers":
-        _bench_papers(plot, format)
+        _bench_papers(plot, format, wide)
         return
     if plot is not None:
         raise InputError("--plot draws the papers' chains: fgdyn bench papers --plot FILE.")
     mechanism = find_robot(robot)
     orderings = None if ordering is None else {"forward": ordering, "inverse": ordering}
-    print_rows(benchmark_kernels(mechanism, orderings), format, f"{mechanism.name}, one core of {machine_name()}")
+    title = f"{mechanism.name}, {mechanism.nv} freedoms, one core of {machine_name()}"
+    print_rows(benchmark_kernels(mechanism, orderings), format, title, wide=wide, spare=SPARE)
 
 
-def _bench_papers(plot: Path | None, format: Format) -> None:
+def _bench_papers(plot: Path | None, format: Format, wide: bool) -> None:
     """Measure the tables of the papers and print them beside the published figures."""
     from factorgraph_dyn.compare import papers
     from factorgraph_dyn.show.canvas import check_drawable
@@ -94,7 +107,7 @@ def _bench_papers(plot: Path | None, format: Format) -> None:
     }
     if format == "table":
         for title, rows in tables.items():
-            print_rows(rows, format, title)
+            print_rows(rows, format, title, wide=wide)
     else:
         print_rows([{"table": title} | row for title, rows in tables.items() for row in rows], format)
     if plot is not None:

@@ -15,6 +15,7 @@ from factorgraph_dyn.commands.common import (
     ProblemOption,
     RobotArgument,
     SeedOption,
+    WideOption,
     find_robot,
     split_names,
 )
@@ -28,6 +29,7 @@ from factorgraph_dyn.solve.dynamics import forward_dynamics, hybrid_dynamics, in
 from factorgraph_dyn.solve.solution import Solution
 
 DEFAULT_ORDERINGS = ", ".join(f"{PROBLEMS[name].solved_in} ({name})" for name in SOLVED_NAMES)
+SPARE = ("pivot", "clique", "nonzeros", "error", "fill", "depth", "time_us", "kernel_error")
 SOLVERS: dict[str, Callable[..., Solution]] = {
     "forward": forward_dynamics,
     "inverse": inverse_dynamics,
@@ -35,15 +37,12 @@ SOLVERS: dict[str, Callable[..., Solution]] = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    app.command("robots")(list_robots)
-    app.command()(compare)
-    app.command()(solve)
-
-
 def list_robots(format: FormatOption = "table") -> None:
-    """List the built-in robots."""
+    """List the built-in robots.
+
+    Example:
+        fgdyn robots
+    """
     rows = []
     for name, build in robots.BUILT_IN.items():
         mechanism = build()
@@ -73,18 +72,23 @@ def compare(
     known: KnownOption = "",
     seed: SeedOption = 0,
     format: FormatOption = "table",
+    wide: WideOption = False,
 ) -> None:
     """Compare elimination orderings: structure, time and error of each.
 
     nonzeros and fill are entries of the triangular factor, clique is its widest block, depth counts the steps that
     cannot run side by side; time_us is GTSAM's elimination, error is relative to a dense solve. Of the kernel:
     operations, its smallest pivot beside the usual one, its largest error, and nanoseconds a state.
+
+    Example:
+        fgdyn compare puma560 --problem inverse
     """
     mechanism = find_robot(robot)
     names = None if orderings is None else split_names(orderings)
     given = split_names(known) or None
     rows = compare_orderings(mechanism, problem, names, known_accelerations=given, seed=seed)
-    print_rows(rows, format, f"{problem} dynamics of {mechanism.name}, {mechanism.nv} freedoms")
+    title = f"{problem} dynamics of {mechanism.name}, {mechanism.nv} freedoms"
+    print_rows(rows, format, title, wide=wide, spare=SPARE)
 
 
 def solve(
@@ -98,7 +102,11 @@ def solve(
 
     The file holds q, v and, by problem: tau (forward), a (inverse), or a and tau with null where
     unknown, or as objects by joint name (hybrid); and optionally external_wrenches by link name.
+
     For rrr: {"q": \\[0, 0, 0], "v": \\[0, 0, 0], "tau": \\[1, 2, 3]}
+
+    Example:
+        fgdyn solve rrr --state state.json --problem inverse
     """
     mechanism = find_robot(robot)
     options = {} if ordering is None else {"ordering": ordering}

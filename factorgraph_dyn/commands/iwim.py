@@ -7,16 +7,18 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot, split_names
+from factorgraph_dyn.commands.common import (
+    FormatOption,
+    RobotArgument,
+    SeedOption,
+    WideOption,
+    find_robot,
+    split_names,
+)
 from factorgraph_dyn.equations.inputs import Contact
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.solve.iwim import input_dynamics
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    app.command()(iwim)
 
 
 def iwim(
@@ -35,8 +37,13 @@ def iwim(
     q: Annotated[str | None, typer.Option(help="Comma-separated coordinates; by default random.")] = None,
     seed: SeedOption = 0,
     format: FormatOption = "table",
+    wide: WideOption = False,
 ) -> None:
-    """Print M^-1 B: the joint accelerations that unit motor torques and contact forces cause."""
+    """Print M^-1 B: the joint accelerations that unit motor torques and contact forces cause.
+
+    Example:
+        fgdyn iwim humanoid --contacts frames --seed 1
+    """
     mechanism = find_robot(robot)
     v = np.zeros(mechanism.nv)
     coordinates = mechanism.random_state(seed)[0] if q is None else mechanism.check_q(_numbers(q, "--q", ","))
@@ -52,7 +59,7 @@ def iwim(
         for k, row in enumerate(answer.matrix[entries]):
             label = name if entries.stop - entries.start == 1 else f"{name}.{k}"
             rows.append({"acceleration": label} | dict(zip(answer.names, row.tolist(), strict=True)))
-    print_rows(rows, format, f"M^-1 B of {mechanism.name}, {len(answer.names)} inputs, by {method}")
+    print_rows(rows, format, f"M^-1 B of {mechanism.name}, {len(answer.names)} inputs, by {method}", wide=wide)
 
 
 def _contact(text: str) -> Contact:

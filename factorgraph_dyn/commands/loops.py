@@ -23,19 +23,17 @@ StartOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    app.command()(diagnose)
-    app.command()(simulate)
-
-
 def diagnose(
     robot: RobotArgument,
     seed: StartOption = None,
     actuated: Annotated[str | None, typer.Option(help="Comma-separated joints with motors.")] = None,
     format: FormatOption = "table",
 ) -> None:
-    """Mobility, redundant constraints, over- and under-actuation, and what is not unique."""
+    """Mobility, redundant constraints, over- and under-actuation, and what is not unique.
+
+    Example:
+        fgdyn diagnose five_bar --seed 1
+    """
     mechanism = find_robot(robot)
     q, _ = _start(mechanism, seed)
     names = None if actuated is None else split_names(actuated)
@@ -55,7 +53,11 @@ def simulate(
     plot: Annotated[Path | None, typer.Option(help="Draw joints, energy and closure error into this file.")] = None,
     format: FormatOption = "table",
 ) -> None:
-    """Let the mechanism move freely, without torques, and report energy and closure."""
+    """Let the mechanism move freely, without torques, and report energy and closure.
+
+    Example:
+        fgdyn simulate five_bar --seed 1 --duration 5 --plot motion.svg
+    """
     mechanism = find_robot(robot)
     q, v = _start(mechanism, seed)
     if plot is not None:

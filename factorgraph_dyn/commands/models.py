@@ -22,15 +22,12 @@ from factorgraph_dyn.show.tables import print_rows
 TOLERANCE = 1e-8  # relative; rounding of an ill-conditioned mass matrix is allowed on top
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    app.command()(info)
-    app.command()(check)
-    app.command()(convert)
-
-
 def info(robot: RobotArgument, format: FormatOption = "table") -> None:
-    """Show a robot's tree, joints, masses, loops and warnings."""
+    """Show a robot's tree, joints, masses, loops and warnings.
+
+    Example:
+        fgdyn info robot.urdf
+    """
     mechanism = find_robot(robot)
     rows = link_rows(mechanism)
     if format != "table":
@@ -57,6 +54,9 @@ def check(
 
     MuJoCo reads MJCF files itself and Pinocchio URDF files without loops; anything else is handed to Pinocchio
     joint by joint. Loops and couplings are left out on both sides: the tree is compared.
+
+    Example:
+        fgdyn check robot.urdf --states 50
     """
     mechanism = find_robot(robot)
     if mechanism.nv == 0:
@@ -75,7 +75,11 @@ def convert(
     merge_fixed: Annotated[bool, typer.Option("--merge-fixed", help="Merge links on fixed joints.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
 ) -> None:
-    """Write a robot in the package's own format (.json, holds everything) or as URDF (.urdf)."""
+    """Write a robot in the package's own format (.json, holds everything) or as URDF (.urdf).
+
+    Example:
+        fgdyn convert robot.sdf robot.json --merge-fixed
+    """
     mechanism = find_robot(robot)
     if floating_base:
         mechanism = mechanism.float_base()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from textwrap import fill
+from typing import Annotated
 
 import typer
 
@@ -12,17 +13,15 @@ from factorgraph_dyn.commands.common import (
     KernelProblem,
     KnownOption,
     RobotArgument,
+    WideOption,
     find_robot,
     split_names,
 )
-from factorgraph_dyn.search import SearchResult, search_orderings
+from factorgraph_dyn.search import search_orderings
 from factorgraph_dyn.search.scores import Objective
 from factorgraph_dyn.show.tables import print_rows
 
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    app.command()(search)
+SPARE = ("divisions", "additions", "multiplications", "evaluations", "error")
 
 
 def search(
@@ -34,13 +33,18 @@ def search(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Results file to go on from and to keep up to date.")
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on from the results file if it exists.")] = True,
+    resume: Annotated[bool, typer.Option(help="Go on from the results file, and from what earlier runs found.")] = True,
     seed: Annotated[int, typer.Option(help="Seed of the random moves.")] = 0,
     format: FormatOption = "table",
+    wide: WideOption = False,
 ) -> None:
     """Search for a better elimination ordering; Ctrl-C keeps the best so far.
 
-    The best is saved for this robot: kernels compiled with ordering "search" use it.
+    The best is saved for this robot: kernels compiled with ordering "search" use it, and the next search goes on
+    from it.
+
+    Example:
+        fgdyn search puma560 --budget 30
     """
     result = search_orderings(
         find_robot(robot),
@@ -52,28 +56,9 @@ def search(
         results=output,
         resume=resume,
     )
-    print_rows(_rows(result), format, f"{problem} dynamics of {result.mechanism.name}")
+    print_rows(result.rows(), format, f"{problem} dynamics of {result.mechanism.name}", wide=wide, spare=SPARE)
     if format == "table":
-        print(" ".join(result.variables))
-
-
-def _rows(result: SearchResult) -> list[dict[str, Any]]:
-    rows = [_row(name, b.operations, b.error, b.seconds_a_state) for name, b in result.baseline.items()]
-    if result.operations is not None:
-        rows.append(_row("search", result.operations, result.error, result.seconds_a_state))
-    else:
-        rows.append({"ordering": "search", "score": result.score, "proved": result.proved})
-    rows[-1] |= {"evaluations": result.evaluations, "seconds": round(result.seconds, 1)}
-    return rows
-
-
-def _row(name: str, operations: Any, error: float | None, seconds: float | None) -> dict[str, Any]:
-    row = {
-        "ordering": name,
-        "operations": operations.total,
-        "multiplications": operations.multiplications,
-        "additions": operations.additions,
-        "divisions": operations.divisions,
-        "error": error,
-    }
-    return row if seconds is None else row | {"time_ns": 1e9 * seconds}
+        if result.remark:
+            print(result.remark)
+        print()
+        print(fill(" ".join(result.variables), 80, break_long_words=False, break_on_hyphens=False))

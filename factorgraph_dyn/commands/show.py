@@ -1,4 +1,4 @@
-"""``fgdyn draw`` and ``fgdyn report``."""
+"""``fgdyn draw``, ``fgdyn report`` and ``fgdyn view``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,6 @@ from factorgraph_dyn.commands.common import KnownOption, ProblemOption, RobotArg
 from factorgraph_dyn.ordering import ORDERING_NAMES
 
 Picture = Literal["graph", "dag", "matrix", "tree", "steps", "bars"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    app.command()(draw)
-    app.command()(report)
 
 
 def draw(
@@ -34,7 +28,11 @@ def draw(
     ] = None,
     known: KnownOption = "",
 ) -> None:
-    """Draw the factor graph, the Bayes net of an ordering, matrices, cliques, steps or cost bars."""
+    """Draw the factor graph, the Bayes net of an ordering, matrices, cliques, steps or cost bars.
+
+    Example:
+        fgdyn draw rrr --what dag --ordering crba -o crba.svg
+    """
     from factorgraph_dyn.show.draw import draw as draw_picture
 
     own = ordering is not None and "[" in ordering
@@ -59,7 +57,11 @@ def report(
     known: KnownOption = "",
     kernels: Annotated[bool, typer.Option(help="Compile and time a kernel for each ordering, too.")] = True,
 ) -> None:
-    """Write one interactive page: step through the elimination of every ordering and compare them."""
+    """Write one interactive page: step through the elimination of every ordering and compare them.
+
+    Example:
+        fgdyn report puma560 -o puma560.html
+    """
     from factorgraph_dyn.show.report import write_report
 
     given = split_names(known) or None
@@ -67,4 +69,21 @@ def report(
     write_report(
         find_robot(robot), output, problem=problem, orderings=names, known_accelerations=given, kernels=kernels
     )
+    print(f"Wrote {output}; open it in a browser.")
+
+
+def view(
+    robot: RobotArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")] = Path("view.html"),
+    seed: Annotated[int | None, typer.Option(help="Show the random configuration of this seed; else neutral.")] = None,
+) -> None:
+    """Write one page that shows the mechanism: bodies, axes, inertias and loops, with sliders for its joints.
+
+    Example:
+        fgdyn view five_bar -o five_bar.html
+    """
+    from factorgraph_dyn.show.view.view import view as view_mechanism
+
+    mechanism = find_robot(robot)
+    view_mechanism(mechanism, None if seed is None else mechanism.random_state(seed)[0], output)
     print(f"Wrote {output}; open it in a browser.")

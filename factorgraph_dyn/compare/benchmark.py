@@ -20,6 +20,7 @@ from factorgraph_dyn.compare.timing import best_of
 from factorgraph_dyn.compiler import Kernel, compile
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.notebook import Rows
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.spatial import Floats
 
@@ -42,7 +43,7 @@ def benchmark_kernels(
         Rows with operation counts, ns a state in batches of 4096, ns for one state in one Python call, and the
         same of the peers with their ratios.
     """
-    rows = []
+    rows = Rows()
     for problem in TIMED:
         kernel = compile(mechanism, problem, ordering=(orderings or {}).get(problem))
         rows.append(_row(mechanism, problem, kernel, repeats))

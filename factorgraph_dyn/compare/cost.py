@@ -51,6 +51,12 @@ class OrderingCost:
     smallest_pivot: float
     structure: Structure
 
+    def __repr__(self) -> str:
+        return (
+            f"<OrderingCost of {self.ordering.name!r}: {self.operations.total} operations, "
+            f"about {self.estimated_ns:.0f} ns a state, fill {self.structure.fill}, depth {self.structure.depth}>"
+        )
+
 
 def ordering_cost(
     mechanism: Mechanism,

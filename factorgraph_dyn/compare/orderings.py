@@ -23,6 +23,7 @@ from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
 from factorgraph_dyn.equations.problem import Problem, solved_problem
 from factorgraph_dyn.errors import FactorGraphDynError, OrderingError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.notebook import Rows
 from factorgraph_dyn.ordering import (
     OFFER,
     ORDERING_NAMES,
@@ -43,7 +44,6 @@ from factorgraph_dyn.spatial import Floats
 REPEATS = 20
 MEASURING_TIME = 0.2  # s for each ordering, so that large mechanisms stay quick to compare
 KERNEL_STATES, KERNEL_TIME, KERNEL_REPEATS = 1024, 0.05, 100_000  # time in s for each kernel
-LARGEST_COMPILED = 4_500  # operations; LLVM would take minutes for more
 
 
 def compare_orderings(
@@ -81,7 +81,7 @@ def compare_orderings(
     graph = dynamics_graph(state, known)
     exact = _dense_solution(mechanism, graph)
     chosen = _chosen(orderings)
-    rows = [_row(state, known, graph, ordering, exact, repeats) for ordering in chosen]
+    rows = Rows(_row(state, known, graph, ordering, exact, repeats) for ordering in chosen)
     if kernels:
         measure = _Kernels(mechanism, asked)
         for row, ordering in zip(rows, chosen, strict=True):
@@ -158,14 +158,11 @@ class _Kernels:
         except FactorGraphDynError as error:
             row["note"] = "no kernel: " + str(error).split(". ")[0] + "."
             return
-        note = row.pop("note")
+        note = row.pop("note")  # comes last
         row["operations"] = program.operations.total
         row["pivot"] = smallest_pivot(self.mechanism, self._problem, program)
         row["kernel_error"] = self._check.error(program)
-        if program.operations.total <= LARGEST_COMPILED:
-            row["kernel_ns"] = 1e9 * self._time(ordering, self._check)
-        else:
-            note = f"kernel not compiled: more than {LARGEST_COMPILED} operations."
+        row["kernel_ns"] = 1e9 * self._time(ordering, self._check)
         row["note"] = note
 
     def _time(self, ordering: OrderingLike, check: AccuracyCheck) -> float:

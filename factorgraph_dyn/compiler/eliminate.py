@@ -6,19 +6,12 @@ A row is an equation
     sum over columns  entry x  =  0          one column stands for the number 1 and holds -rhs
 
 Unknown columns are eliminated in the ordering; the rest (the number 1, unknowns kept on purpose) are
-parameters. For each variable, pivots are chosen among its columns and the rows that hold them:
+parameters. For each variable, pivots are chosen among its columns and the rows that hold them (see `pivots`).
 
-    quality = min over sampled states of  (|entry| / row scale) / (largest such ratio in the column)
-
-where a row's scale is its largest entry times its unknown's usual size (see `magnitudes`), so that neither
-kilograms nor millimetres nor the length of a chain sway the choice.
-
-Among the pairs of quality 0.1 or more, entries that keep their sign in all states come first, of
-these 1 and -1, then the row whose last unknown is eliminated soonest, then the fewest operations
-(Markowitz 1957). Where each row's entry vanishes in some state, two rows are rotated into one
-(Givens 1958, without square roots) whose entry does not. A pivot that depends on the state is guarded at run time. A
-column that no row can determine becomes a parameter itself; an output may not depend on it. A row left without
-unknowns is redundant if it is zero, else a condition that the inputs have to meet.
+Where each row's entry vanishes in some state, two rows are rotated into one (Givens 1958, without square roots) whose
+entry does not. A pivot that depends on the state is guarded at run time. A column that no row can determine becomes a
+parameter itself; an output may not depend on it. A row left without unknowns is redundant if it is zero, else a
+condition that the inputs have to meet.
 
 The work runs once a mechanism, problem and ordering.
 """
@@ -30,6 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from factorgraph_dyn.compiler.pivots import Pivot, Pivots, Row, RowScales
 from factorgraph_dyn.compiler.program import Guard
 from factorgraph_dyn.compiler.tape.samples import UNIT_ROUNDOFF, SampledTape
 from factorgraph_dyn.compiler.tape.tape import ONE, ZERO, Samples, Tape
@@ -38,17 +32,9 @@ from factorgraph_dyn.errors import CompileError
 UNIT = -1
 """The column that stands for the number 1."""
 
-GOOD_QUALITY = 0.1
-"""Pivots at least this large beside the others of their column lose no digits."""
-
 _VANISHING = 1e-3  # a pivot that falls below this quality in some sampled state is rotated
-_ROW_ROUNDING = 1e-6  # part of a row's usual scale that is taken for rounding
-_DIVISION = 10  # operations that a division weighs
 _GUARD = 1e-9  # a pivot below this part of its usual size is not to be trusted
 _CONSISTENT = 1e-6  # a condition on the inputs may miss by this part of its terms
-
-Row = dict[int, int]
-"""Reference of the entry in each column that the row holds."""
 
 
 @dataclass(frozen=True)
@@ -81,16 +67,6 @@ class Eliminated:
     quality: float = 1.0
 
 
-@dataclass(frozen=True)
-class Pivot:
-    """A row and a column, with the worst quality over the ordinary samples and over all of them."""
-
-    row: int
-    column: int
-    quality: float
-    everywhere: float
-
-
 class Elimination:
     """One elimination, while it runs."""
 
@@ -104,7 +80,7 @@ class Elimination:
         magnitudes: Mapping[int, float] | None = None,
         noisy: bool = False,
         given: int | None = None,
-        scales: dict[frozenset[tuple[int, int]], Samples] | None = None,
+        scales: RowScales | None = None,
     ) -> None:
         """Start an elimination.
 
@@ -127,17 +103,21 @@ class Elimination:
         self.given = given
         self.unknowns = unknowns
         self.position = {column: k for k, unknown in enumerate(unknowns) for column in unknown.columns}
-        self.unknown_columns = {column for unknown in unknowns for column in unknown.columns}
         self.rows = {number: {column: ref for column, ref in row.items() if ref} for number, row in rows.items()}
-        self.holding: dict[int, set[int]] = {column: set() for column in self.unknown_columns}
+        self.holding: dict[int, set[int]] = {column: set() for column in self.position}
         for number, row in self.rows.items():
             for column in row:
                 if column in self.holding:
                     self.holding[column].add(number)
         self.magnitudes = magnitudes or {}
-        self.column_units = {column: self.magnitudes.get(column, 1.0) for column in self.unknown_columns}
-        self.scales: dict[int, Samples] = {}
-        self.known_scales = {} if scales is None else scales
+        self.pivots = Pivots(
+            samples,
+            self.rows,
+            self.holding,
+            self.position,
+            {column: self.magnitudes.get(column, 1.0) for column in self.position},
+            {} if scales is None else scales,
+        )
         self.lost: dict[tuple[int, int], Samples] = {}  # errors of what cancelled, by row and column
         self.steps: list[tuple[int, Row, int]] = []  # column, its row, reciprocal of its pivot
         self.result = Eliminated()
@@ -152,7 +132,7 @@ class Elimination:
             magnitudes=self.magnitudes,
             noisy=self.noisy,
             given=self.given,
-            scales=self.known_scales,
+            scales=self.pivots.known_scales,
         )
 
     def run(self) -> Eliminated:
@@ -184,17 +164,20 @@ class Elimination:
                 return
             columns.remove(pivot.column)
             self.result.quality = min(self.result.quality, pivot.quality)
-            if pivot.everywhere < _VANISHING or not self._keeps_sign(self.rows[pivot.row][pivot.column]):
+            if pivot.everywhere < _VANISHING or not self.pivots.keeps_sign(self.rows[pivot.row][pivot.column]):
                 self._rotate(pivot)
             self._apply(pivot)
+
+    def choose(self, columns: set[int]) -> Pivot | None:
+        """The best pair of a row and one of the columns; None where no row holds any of them."""
+        return self.pivots.choose(columns)
 
     def _set_free(self, columns: set[int]) -> None:
         """Make parameters of columns that no row can determine."""
         for column in columns:
             self.result.undetermined.add(column)
-            self.unknown_columns.discard(column)
             for number in self.holding.pop(column):
-                self.scales.pop(number, None)
+                self.pivots.forget(number)
 
     def _name(self, column: int) -> str:
         return self.unknowns[self.position[column]].name
@@ -210,7 +193,7 @@ class Elimination:
 
         (For three rows there is no such formula without divisions: a sphere's tangent vectors vanish somewhere.)
         """
-        partner = self._partner(pivot)
+        partner = self.pivots.partner(pivot)
         if partner is None:
             return
         row, other = self.rows[pivot.row], self.rows[partner]
@@ -225,40 +208,32 @@ class Elimination:
         self._replace(pivot.row, turned)
         self._replace(partner, rest)
 
-    def _partner(self, pivot: Pivot) -> int | None:
-        """The row whose entry is large where the pivot's is small."""
-        column = pivot.column
-        sizes = {n: np.abs(self.samples.values(self.rows[n][column])) / self.scale(n) for n in self.holding[column]}
-        largest = np.maximum.reduce(list(sizes.values()))
-        ratios = {n: (size / largest)[np.isfinite(largest) & (largest > 0)] for n, size in sorted(sizes.items())}
-        alone = ratios.pop(pivot.row)
-        return max(ratios, key=lambda n: float(np.maximum(alone, ratios[n]).min(initial=1.0)), default=None)
-
     def _weight(self, number: int, first: int) -> int:
         """The constant, a power of two, that brings the square of one row's entries to the units of another's."""
-        ratio = float(np.median(self.scale(first) / self.scale(number)))
+        ratio = float(np.median(self.pivots.scale(first) / self.pivots.scale(number)))
         return self.tape.constant(4.0 ** round(np.log2(ratio))) if 1e-100 < ratio < 1e100 else ONE
 
     def _sum(self, number: int, factor: int, row: Row, other_factor: int, other: Row) -> Row:
         """factor row + other_factor other, which becomes the row of that number."""
-        tape = self.tape
-        sums = {
-            column: self.add(
-                (number, column),
-                tape.mul(factor, row.get(column, ZERO)),
-                tape.mul(other_factor, other.get(column, ZERO)),
-            )
-            for column in {**row, **other}
-        }
-        return {column: ref for column, ref in sums.items() if ref}
+        mul, columns = self.tape.mul, list({**row, **other})
+        terms = [(mul(factor, row.get(c, ZERO)), mul(other_factor, other.get(c, ZERO))) for c in columns]
+        totals = self.sums([(number, column) for column in columns], terms)
+        return {column: ref for column, ref in zip(columns, totals, strict=True) if ref}
 
-    def add(self, place: tuple[int, int], a: int, b: int) -> int:
-        """Reference to a + b; zero where it is rounding, which only repeated equations leave unseen by their terms.
+    def sums(self, places: Sequence[tuple[int, int]], terms: Sequence[tuple[int, int]]) -> list[int]:
+        """References to a + b; zero where it is rounding, which only repeated equations leave unseen by their terms."""
+        totals = self.samples.sums(terms)
+        if not self.noisy:
+            return totals
+        return [self._unless_rounding(*found) for found in zip(places, terms, totals, strict=True)]
+
+    def _unless_rounding(self, place: tuple[int, int], terms: tuple[int, int], total: int) -> int:
+        """A sum, or zero where it is rounding.
 
         What cancelled at the place before, a row and a column, was inexact, too, and so is all that comes after it.
         """
-        total = self.samples.add(a, b)
-        if not self.noisy or not b or not (a or place in self.lost):
+        a, b = terms
+        if not b or not (a or place in self.lost):
             return total
         error = np.hypot(np.hypot(self.samples.error(a), self.samples.error(b)), self.lost.get(place, 0.0))
         if total and not self.samples.is_rounding(total, error):
@@ -271,86 +246,7 @@ class Elimination:
             if column in self.holding:
                 (self.holding[column].add if column in row else self.holding[column].discard)(number)
         self.rows[number] = row
-        self.scales.pop(number, None)
-
-    def choose(self, columns: set[int]) -> Pivot | None:
-        """The best pair of a row and one of the columns; None where no row holds any of them.
-
-        Good in all samples is best, good in the ordinary ones next; else the largest there is.
-        """
-        best_key: tuple[float, ...] = (4,)
-        best: Pivot | None = None
-        for column in sorted(columns):
-            numbers = sorted(self.holding[column])
-            if not numbers:
-                continue
-            everywhere, ordinary = self._qualities(column, numbers)
-            for k, number in enumerate(numbers):
-                key: tuple[float, ...]
-                if ordinary[k] < GOOD_QUALITY:
-                    key = (2, -ordinary[k])
-                else:
-                    tier = everywhere[k] < GOOD_QUALITY
-                    key = (tier, *self._cost(number, column, len(numbers) - 1), -ordinary[k])
-                if key < best_key:
-                    best_key, best = key, Pivot(number, column, ordinary[k], everywhere[k])
-        return best
-
-    def _qualities(self, column: int, numbers: list[int]) -> tuple[list[float], list[float]]:
-        """Worst relative size of each row's entry, over all samples and over the ordinary ones."""
-        sizes = np.array([np.abs(self.samples.values(self.rows[n][column])) / self.scale(n) for n in numbers])
-        largest = sizes.max(axis=0)
-        ratios = sizes / largest
-        ratios[~(np.isfinite(ratios))] = 0.0
-        special = ratios[:, : self.special]
-        # Special states in which the whole column vanishes have nothing to say.
-        special = special[:, np.isfinite(largest[: self.special]) & (largest[: self.special] > 0)]
-        ordinary = ratios[:, self.special :].min(axis=1)
-        everywhere = np.minimum(special.min(axis=1, initial=1.0), ordinary)
-        return everywhere.tolist(), ordinary.tolist()
-
-    def _cost(self, number: int, column: int, others: int) -> tuple[bool, bool, int, int]:
-        """What speaks against a pivot, the worst first.
-
-        That it may cross zero; that it is not 1 or -1; how late the last unknown of its row is
-        eliminated (a row that reaches far spreads fill far); about how many operations it costs.
-        """
-        row = self.rows[number]
-        entry = abs(row[column])
-        reach = max((self.position.get(other, -1) for other in row if other != column), default=-1)
-        updates = 2 * others * (len(row) - 1)
-        if entry == ONE:
-            return False, False, reach, updates
-        updates += min(others, len(row) - 1)
-        if entry in self.tape.constants:
-            return False, True, reach, updates
-        return not self._keeps_sign(entry), True, reach, updates + _DIVISION
-
-    def _keeps_sign(self, entry: int) -> bool:
-        """Whether an entry has one sign in the ordinary samples."""
-        values = self.samples.values(entry)[self.special :]
-        return bool((values > 0).all() or (values < 0).all())
-
-    def scale(self, number: int) -> Samples:
-        """Largest unknown entry of a row at every sampled state, columns in common units."""
-        scale = self.scales.get(number)
-        if scale is not None:
-            return scale
-        key = frozenset(self.rows[number].items())
-        scale = self.known_scales.get(key)
-        if scale is None:
-            entries = [
-                np.abs(self.samples.values(ref)) * self.column_units[column]
-                for column, ref in self.rows[number].items()
-                if column in self.unknown_columns
-            ]
-            scale = np.maximum.reduce(entries)
-            # Where nothing of a row is left but rounding, that is no scale.
-            ordinary = scale[self.special :]
-            middle = len(ordinary) // 2
-            scale = self.known_scales[key] = np.maximum(scale, _ROW_ROUNDING * np.partition(ordinary, middle)[middle])
-        self.scales[number] = scale
-        return scale
+        self.pivots.forget(number)
 
     def _apply(self, pivot: Pivot) -> None:
         """Solve the pivot's row for its column and take the column out of all other rows."""
@@ -364,32 +260,35 @@ class Elimination:
         if abs(entry) not in tape.constants:
             self._guard(pivot.column, entry)
         others = sorted(self.holding.pop(pivot.column))
-        self.unknown_columns.discard(pivot.column)
         if abs(inverse) != ONE and len(others) >= len(row):
             row = {column: tape.mul(ref, inverse) for column, ref in row.items()}
             inverse = ONE
-        for number in others:
-            self._subtract(number, pivot.column, row, inverse)
+        self._subtract(others, pivot.column, row, inverse)
         self.steps.append((pivot.column, row, inverse))
         self.result.milestones += [inverse, *row.values()]
 
-    def _subtract(self, number: int, column: int, pivot_row: Row, inverse: int) -> None:
-        """row -= (entry / pivot) pivot_row."""
-        tape, row = self.tape, self.rows[number]
-        factor = -tape.mul(row.pop(column), inverse)
-        terms = {other: tape.mul(factor, ref) for other, ref in pivot_row.items()}
-        for other, term in terms.items():
-            before = row.get(other, ZERO)
-            after = self.add((number, other), before, term)
+    def _subtract(self, numbers: Sequence[int], column: int, pivot_row: Row, inverse: int) -> None:
+        """row -= (entry / pivot) pivot_row, for the rows of some numbers."""
+        mul, rows = self.tape.mul, self.rows
+        places: list[tuple[int, int]] = []
+        terms: list[tuple[int, int]] = []
+        for number in numbers:
+            row = rows[number]
+            factor = -mul(row.pop(column), inverse)
+            for other, ref in pivot_row.items():
+                places.append((number, other))
+                terms.append((row.get(other, ZERO), mul(factor, ref)))
+        for (number, other), (before, _), after in zip(places, terms, self.sums(places, terms), strict=True):
             if after:
-                row[other] = after
+                rows[number][other] = after
                 if other in self.holding:
                     self.holding[other].add(number)
             elif before:
-                del row[other]
+                del rows[number][other]
                 if other in self.holding:
                     self.holding[other].discard(number)
-        self.scales.pop(number, None)
+        for number in numbers:
+            self.pivots.forget(number)
 
     def _guard(self, column: int, entry: int) -> None:
         """Watch a pivot at run time; raise if it would be refused at a sampled state already."""

@@ -31,7 +31,7 @@ from factorgraph_dyn.equations.dynamics_graph import link_accelerations
 from factorgraph_dyn.model import Loop, Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.units import Natural
-from factorgraph_dyn.motion.closure import constant_directions, coupling_error
+from factorgraph_dyn.motion.closure import constant_directions, constraint_directions, coupling_error
 from factorgraph_dyn.motion.kinematics import link_poses, loop_pose
 from factorgraph_dyn.motion.random_states import APART, MOST_MODES
 from factorgraph_dyn.spatial import Array, Floats, cross
@@ -95,13 +95,15 @@ class _Meeting:
     @property
     def slip(self) -> Symbol:
         """Square of what v misses, lengths likewise."""
-        twists, C = self.state.twists, constant_directions(self.loop)
+        twists, S = self.state.twists, self.loop.constant_subspace
         if is_ball(self.loop):
             return _square(self._parting({link: _velocity(V) for link, V in twists.items()}))
         here = self.state.loops[self.loop.name]
         slip = twists[here.child] - here.Ad_child_parent @ twists[here.parent]
-        if C is None:
+        if S is None:
             return _square((slip - here.S @ here.v) / self.own.motion)
+        # Directions of a screw have turns and shifts in them: what a loop allows has none of them in these units only.
+        C = constraint_directions(S / self.own.motion[:, None])
         seen = (C.T / self.own.motion) @ spatial.inverse_adjoint(self.loop.successor_placement)
         return _square(seen @ slip)
 

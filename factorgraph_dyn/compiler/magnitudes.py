@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from factorgraph_dyn.equations import LinearGraph, Variable
+from factorgraph_dyn.equations.problem import CONTACT_FORCE
 from factorgraph_dyn.model import Joint, Loop, Mechanism
 from factorgraph_dyn.model.carried import carried
 from factorgraph_dyn.spatial import Floats
@@ -33,6 +34,8 @@ class Magnitudes:
 
     def _of(self, variable: Variable) -> Floats:
         kind, owner = variable.kind, variable.owner
+        if kind == CONTACT_FORCE:
+            return np.ones(variable.size)  # never eliminated
         if kind == "A":
             return self._carried[self._into[owner]].motion
         if kind == "F":

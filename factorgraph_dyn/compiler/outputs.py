@@ -14,17 +14,22 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated
+from factorgraph_dyn.compiler.proof import place_values
 from factorgraph_dyn.compiler.proof.newton_euler import ManyStates, Response
 from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.equations import LinearGraph, State
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
+from factorgraph_dyn.equations.inputs import contact_variables
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.spatial import Floats, cross
+from factorgraph_dyn.motion import masses
+from factorgraph_dyn.motion.kinematics import link_jacobian, place_pose
+from factorgraph_dyn.spatial import Array, Floats, cross, inverse_adjoint
 
+NO_COLUMN = -2  # of a graph: nothing depends on it; the unit column is -1
 References = npt.NDArray[np.int64]
 
 
@@ -34,6 +39,7 @@ class Solved:
 
     Attributes:
         values: The symbols of the arguments, zero for those that the problem does not take.
+        bodies: The mechanism whose links hold the inertia of all that moves, and of nothing else.
     """
 
     tape: Tape
@@ -43,6 +49,7 @@ class Solved:
     state: State
     graph: LinearGraph
     eliminated: Eliminated
+    bodies: Mechanism
 
     def of(self, name: str) -> list[int]:
         """References of the entries of a variable.
@@ -59,8 +66,9 @@ class Solved:
         return found
 
     def responses(self, name: str, kept: str) -> References:
-        """Matrix of the responses of a or tau to units of the kept variables."""
-        causes, effects = self._joint_columns(kept), self._joint_columns(name)
+        """Matrix of the responses of a or tau to units of the kept variables, motors first and then contacts."""
+        causes = self._joint_columns(kept) + self._contact_columns()
+        effects = self._joint_columns(name)
         matrix = np.zeros((len(effects), len(causes)), dtype=np.int64)
         for i, column in enumerate(effects):
             terms = self.eliminated.solution[column]
@@ -73,10 +81,21 @@ class Solved:
         part = self.graph.column_slices[self.graph.by_name[name]]
         return range(part.start, part.stop)
 
+    def _contact_columns(self) -> list[int]:
+        """The columns of the contacts' forces; what pushes the base is in no equation and has none."""
+        found: list[int] = []
+        for variable in contact_variables(self.problem.contacts):
+            is_felt = str(variable) in self.graph.by_name
+            found += self._columns(str(variable)) if is_felt else [NO_COLUMN] * variable.size
+        return found
+
     def _joint_columns(self, kind: str) -> list[int]:
         """The columns of a or tau that are unknown, joint by joint."""
         names = [f"{kind}[{joint.name}]" for joint in self.mechanism.movable_joints]
         return [column for name in names if name in self.graph.by_name for column in self._columns(name)]
+
+
+Reader = Callable[[Solved, str, str], References]
 
 
 class Plain(NamedTuple):
@@ -94,6 +113,11 @@ class Plain(NamedTuple):
     blur: Response
     loops: Mapping[str, tuple[Floats, Floats]]
 
+    def acceleration(self, name: str) -> tuple[Floats, Floats]:
+        """The acceleration of the link that a name is on, and the size of its terms."""
+        link, _ = self.here.mechanism.place(name)
+        return self.true.A[link], self.true.A_size[link] + self.blur.A_size[link]
+
 
 def _joint_vector(solved: Solved, kind: str, _: str) -> References:
     """All of a or tau, what is known included."""
@@ -108,32 +132,64 @@ def _joint_vector(solved: Solved, kind: str, _: str) -> References:
     return refs
 
 
-def _acceleration(solved: Solved, kind: str, link: str) -> References:
+def _acceleration(solved: Solved, kind: str, name: str) -> References:
+    link, _ = solved.mechanism.place(name)
     if link == solved.mechanism.base:
-        return references(solved.tape, base_acceleration(solved.mechanism))
+        return _at_place(solved, name, base_acceleration(solved.mechanism))
     # back from the classical acceleration to the spatial one
     V, A = solved.state.twists[link], symbols(solved.tape, solved.of(f"{kind}[{link}]"))
-    return references(solved.tape, A - np.concatenate([np.zeros(3), cross(V[:3], V[3:])]))
+    return _at_place(solved, name, A - np.concatenate([np.zeros(3), cross(V[:3], V[3:])]))
+
+
+def _twist(solved: Solved, _: str, name: str) -> References:
+    return _at_place(solved, name, solved.state.twists[solved.mechanism.place(name)[0]])
+
+
+def _at_place(solved: Solved, name: str, motion: Array) -> References:
+    """A twist or acceleration of a link, seen from a link or frame on it."""
+    return references(solved.tape, inverse_adjoint(solved.mechanism.place(name)[1]) @ motion)
+
+
+def _of_place(function: Callable[[Mechanism, Array, str], Array]) -> Reader:
+    """What reads a function of q and a place."""
+    return lambda solved, _, name: references(solved.tape, function(solved.mechanism, solved.state.q, name))
+
+
+def _of_masses(function: Callable[[Mechanism, State], Array]) -> Reader:
+    """What reads a function of the moving bodies at a state."""
+    return lambda solved, *_: references(solved.tape, function(solved.bodies, solved.state))
 
 
 # What reads a result off a solved graph, by its kind and owner.
-OUTPUTS: dict[str, Callable[[Solved, str, str], References]] = {
+OUTPUTS: dict[str, Reader] = {
     "a": _joint_vector,
     "tau": _joint_vector,
-    "V": lambda solved, kind, link: references(solved.tape, solved.state.twists[link]),
+    "T": _of_place(place_pose),
+    "J": _of_place(link_jacobian),
+    "V": _twist,
     "A": _acceleration,
     "F": lambda solved, kind, joint: np.array(solved.of(f"{kind}[{joint}]"), dtype=np.int64),
+    "com": _of_masses(lambda bodies, state: masses.center_of_mass(bodies, state.q)),
+    "momentum": _of_masses(lambda bodies, state: masses.momentum(bodies, state.q, state.twists)),
+    "kinetic_energy": _of_masses(lambda bodies, state: masses.kinetic_energy(bodies, state.v, state.twists)),
+    "potential_energy": _of_masses(lambda bodies, state: masses.potential_energy(bodies, state.q)),
 }
 # What gives its true value (states, columns, entries) by its owner, and its terms' sizes (states, columns, sorts),
 # one for every sort of entries, such as moments and forces; a and tau are what is solved for.
 TRUE_VALUES: dict[str, Callable[[Plain, str], tuple[Floats, Floats]]] = {
-    "V": lambda plain, link: (plain.here.V[link][:, None], plain.here.V_size[link][:, None]),
-    "A": lambda plain, link: (plain.true.A[link], plain.true.A_size[link] + plain.blur.A_size[link]),
+    "T": lambda plain, name: place_values.pose_value(plain.here, name),
+    "J": lambda plain, name: place_values.jacobian_value(plain.here, name),
+    "V": lambda plain, name: place_values.twist_value(plain.here, name),
+    "A": lambda plain, name: place_values.at_place(plain.here, name, *plain.acceleration(name)),
     "F": lambda plain, joint: (
         plain.loops[joint]
         if joint in plain.loops
         else (plain.true.F[joint], plain.true.F_size[joint] + plain.blur.F_size[joint])
     ),
+    "com": lambda plain, _: place_values.com_value(plain.here),
+    "momentum": lambda plain, _: place_values.momentum_value(plain.here),
+    "kinetic_energy": lambda plain, _: place_values.kinetic_energy_value(plain.here),
+    "potential_energy": lambda plain, _: place_values.potential_energy_value(plain.here),
 }
 
 

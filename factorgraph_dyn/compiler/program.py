@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from factorgraph_dyn.compiler.schedule import depth_first_order, waiting_time
+from factorgraph_dyn.compiler.schedule import depth_first_orders, waiting_time
 from factorgraph_dyn.compiler.tape import tape as t
 from factorgraph_dyn.compiler.tape.field import PRIME
 from factorgraph_dyn.compiler.tape.tape import Node, Tape, operands
@@ -286,6 +286,7 @@ def _stages(
     turns = {index: angle for index, (operation, angle, _) in nodes.items() if operation in (t.SIN, t.COS)}
     angles_left = set(turns.values())
     done = {index for index, (operation, _, _) in nodes.items() if operation in (t.CONSTANT, t.INPUT)}
+    reads = {index: operands(node) for index, node in nodes.items()}
     stages: list[tuple[list[int], list[int]]] = []
     ready: list[int] = []
     while True:
@@ -294,8 +295,8 @@ def _stages(
         }
         goals = [angle for angle, above in nested.items() if not above & angles_left]
         candidates = [sorted(goals)] if goals else [roots, on_the_way + roots]
-        orders = [depth_first_order(nodes, targets, done) for targets in candidates]
-        order = min(orders, key=lambda order: waiting_time(nodes, order))
+        orders = depth_first_orders(reads, candidates, done)
+        order = min(orders, key=lambda order: waiting_time(reads, order))
         done.update(order)
         stages.append((ready, order))
         if not goals:

@@ -18,7 +18,7 @@ class Route:
         regroup: Inertia moved to where it costs nothing.
         split: Placements taken in steps.
         rigid: Derivatives of trees in unknowns in which little changes.
-        seed: Of the residues, and of the inputs at which pivots are judged.
+        seed: Of the residues, and of the states and inputs at which pivots are judged.
     """
 
     reframe: bool = True

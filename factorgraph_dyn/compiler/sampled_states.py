@@ -3,7 +3,8 @@
 Takes a mechanism; gives states at which pivots are judged. The first ones are special:
 
     all      the neutral configuration and quarter turns from it, where pivots that are fine elsewhere vanish
-    loops    any assembly mode, where values that are zero in the usual one are not
+    loops    one hinge after the other at quarter turns, and any assembly mode, where values that are zero in the
+             usual one are not
 
 The rest are random; all are closed where there are loops, and loops that are locked are in every assembly mode that was
 found. The work runs once a kernel.
@@ -11,20 +12,24 @@ found. The work runs once a kernel.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
+from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.units import measured, natural, natural_rate
 from factorgraph_dyn.motion.closure import closure_error, nearest_velocity
-from factorgraph_dyn.motion.random_states import closed_home, far_closed_state, random_closed_state
+from factorgraph_dyn.motion.random_states import closed_home, far_closed_state, keeps_freedoms, random_closed_state
 from factorgraph_dyn.spatial import Floats
 
-SPECIAL = 8
+SPECIAL = 16  # states that look singular, of which those of trees are quarter turns
 ORDINARY = 24
+_FAR = 4  # special states of loops in any assembly mode
+_QUARTER_TRIES = 24  # hinges of loops that are brought to a quarter turn, which most cannot reach
 _LEAST_OPENING = 1e-15  # rad, and parts of the mechanism's length
 # Samples of loops go farther than random states do, so that kernels have a margin.
 WIDE = 1.5  # rad, or parts of the mechanism's size
@@ -62,17 +67,15 @@ class States:
 
 
 @lru_cache(maxsize=16)  # closed states are solved for one by one
-def sampled_states(mechanism: Mechanism) -> States:
-    """The states at which pivots are judged, the special ones first."""
-    rng = np.random.default_rng(0)
-    speeds = measured(mechanism).v
-    states = [(_turned(mechanism, rng, turns), rng.normal(size=mechanism.nv) * speeds) for turns in range(SPECIAL)]
-    if mechanism.is_closed_kind:
-        states = [(q, nearest_velocity(mechanism, q, v)) for q, v in states[: SPECIAL // 2]]
-        states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
-        states += [random_closed_state(mechanism, rng, WIDE, any_mode=True) for _ in range(ORDINARY)]
-    else:
-        states += [mechanism.random_state(rng) for _ in range(ORDINARY)]
+def sampled_states(mechanism: Mechanism, seed: int = 0) -> States:
+    """The states at which pivots are judged, the special ones first; another seed draws others."""
+    rng, is_closed, speeds = np.random.default_rng(seed), mechanism.is_closed_kind, measured(mechanism).v
+    turned = [_turned(mechanism, rng, turns) for turns in range(SPECIAL - _FAR * is_closed)]
+    places = _quarter_turns(mechanism, turned, seed) if is_closed else turned
+    states = [(q, nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * speeds)) for q in places]
+    states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
+    anywhere = partial(random_closed_state, farthest=WIDE, any_mode=True) if is_closed else Mechanism.random_state
+    states += [anywhere(mechanism, rng) for _ in range(ORDINARY)]
     return _with_errors(mechanism, *(np.array(values) for values in zip(*states, strict=True)))
 
 
@@ -98,3 +101,36 @@ def _turned(mechanism: Mechanism, rng: np.random.Generator, turns: int) -> Float
             here = mechanism.q_slices[joint.name]
             q[here] += rng.integers(-1, 2, joint.nq) * np.pi / 2 * units[here]
     return q
+
+
+def _quarter_turns(mechanism: Mechanism, places: list[Floats], seed: int) -> list[Floats]:
+    """Closed configurations; all but the first have an angle within a loop at a quarter turn, as far as they get there.
+
+    Args:
+        mechanism: The mechanism.
+        places: Where to start, and what is taken where loops do not get there.
+        seed: Of the order in which angles are tried.
+    """
+    found, wishes = places[:1], _quarters_in_loops(mechanism)
+    for k in np.random.default_rng(seed).permutation(len(wishes))[:_QUARTER_TRIES]:
+        if len(found) == len(places):
+            break
+        name, place, angle = wishes[k]
+        q = places[len(found)].copy()
+        q[place] = angle
+        with suppress(ClosureError):
+            q = mechanism.close(q, hold=[name])
+            found += [q] if keeps_freedoms(mechanism, q, places[0]) else []
+    return found + places[len(found) :]
+
+
+def _quarters_in_loops(mechanism: Mechanism) -> list[tuple[str, int, float]]:
+    """Every joint within a loop with the place of an angle in q, and every quarter turn of it."""
+    angles = [
+        (joint.name, mechanism.q_slices[joint.name].start + int(k))
+        for group in loop_groups(mechanism)
+        for joint in group.joints
+        if joint.nq == joint.nv
+        for k in np.flatnonzero(joint.turns)
+    ]
+    return [(name, place, turns * np.pi / 2) for name, place in angles for turns in range(-1, 3)]

@@ -36,10 +36,11 @@ from factorgraph_dyn.compiler.derive.derivatives import Derivatives, directions
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
-from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Row, Unknown, condition
+from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Unknown, condition
 from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, is_ball, mode_guards
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
 from factorgraph_dyn.compiler.outputs import References, Solved, read_output
+from factorgraph_dyn.compiler.pivots import Row
 from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.tape.field import constant_circle_point
@@ -48,11 +49,13 @@ from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.equations import LinearGraph, State, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.equations.factors import joint_losses
+from factorgraph_dyn.equations.inputs import contact_pushes
 from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
 from factorgraph_dyn.equations.quantities import quantity, size_of, split_derivative
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Frame, Joint, Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.units import measured, natural
+from factorgraph_dyn.motion.masses import moving_bodies
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 from factorgraph_dyn.spatial import Floats, adjoint
 
@@ -92,16 +95,18 @@ class Tracer:
         self.given = mechanism.tree if problem.tree_only else mechanism
         plain = tidied(self.given)
         shown = [quantity(name) for name in (*problem.arguments, *problem.outputs)]
-        keeps_frames = any(one.in_link_frames for one in shown)
+        keeps_frames = any(one.in_link_frames for one in shown) or bool(problem.contacts)
         frames = reframed(plain) if route.reframe and not keeps_frames else Reframed(plain, np.zeros(plain.nq))
         # Responses to torques carry a column a torque through every step: for mere shifts they are too many.
         whole = Split(frames.mechanism, ())
         parts = split(frames.mechanism, shifts=problem.kept != "tau") if route.split else whole
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
         self.magnitudes = Magnitudes(parts.mechanism)
+        self.bodies = moving_bodies(self.mechanism)
         if route.regroup and not any(one.splits_inertia for one in shown):
-            self.mechanism = regrouped(self.mechanism)
-        states = sampled_states(self.given)
+            self.bodies = regrouped(self.bodies)
+            self.mechanism = replace(self.mechanism, links=self.bodies.links)
+        states = self.states = sampled_states(self.given, route.seed)
         self.tape = Tape(seed=route.seed, samples=len(states))
         _know_constants(self.tape, self.mechanism)
         self.samples = SampledTape(self.tape, SPECIAL)
@@ -119,19 +124,16 @@ class Tracer:
 
     def run(self, ordering: OrderingLike) -> Traced:
         """The program that an ordering gives."""
-        state, graph = self.equations()
-        columns = self.columns_of(graph)
-        chosen, unknowns = self.order(graph, ordering)
-        eliminated = self.elimination(graph, columns, unknowns).run()
-        solved = self.solved(state, graph, eliminated)
-        derived, more = self.derivatives(solved, unknowns) if self.problem.derivatives else (None, [])
+        state, graph, chosen, eliminated = self.solved(ordering)
+        derived = self.derivatives(state, graph, chosen, eliminated) if self.problem.derivatives else None
         outputs = [
-            derived.of(name) if derived and split_derivative(name) else read_output(solved, name)
+            derived.of(name) if derived and split_derivative(name) else self.output(name, state, graph, eliminated)
             for name in self.problem.outputs
         ]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        guards = _distinct([*self.guards(state), *eliminated.guards, *more]) if self.problem.guarded else []
+        watched = [*self.guards(state), *eliminated.guards, *(derived.guards if derived else ())]
+        guards = _distinct(watched) if self.problem.guarded else []
         arguments = [programs.Operand((len(self.values[name]),)) for name in self.problem.arguments]
         results = [programs.Operand(output.shape) for output in outputs]
         program = programs.build(
@@ -145,11 +147,20 @@ class Tracer:
         )
         return Traced(program, chosen, eliminated.redundant)
 
+    def solved(self, ordering: OrderingLike) -> tuple[State, LinearGraph, Ordering, Eliminated]:
+        """The state, and what an ordering makes of the graph; where nothing is sought there is none."""
+        if self.problem.solves_nothing:
+            return self.state(), LinearGraph((), ()), Ordering(self.problem.classical, ()), Eliminated()
+        state, graph = self.equations()
+        columns = self.columns_of(graph)
+        chosen, unknowns = self.order(graph, ordering)
+        return state, graph, chosen, self.elimination(graph, columns, unknowns).run()
+
     def guards(self, state: State) -> list[programs.Guard]:
         """What has to be watched whatever the ordering is: that loops are closed."""
         q, own = self.values["q"], measured(self.given)
         found = closure_guards(self.tape, state, q, own, self._square_given())
-        found += mode_guards(self.tape, self.given, q, sampled_states(self.given).q, own)
+        found += mode_guards(self.tape, self.given, q, self.states.q, own)
         if self._moves_as_given:
             missed = breaches(state, own, self.values["a"])
             refs = [[int(ref) for ref in references(self.tape, misfit) if ref] for misfit in missed]
@@ -192,7 +203,7 @@ class Tracer:
         """The squared size of accelerations, torques, wrenches and losses, in the mechanism's own units."""
         own, values = natural(self.given), self.values
         parts = [values["a"] / own.v, values["tau"] / own.tau, self._losses() / own.tau]
-        parts += [values[f"wrench[{link}]"] / own.wrench for link in self.problem.pushed]
+        parts += [values[f"wrench[{name}]"] / own.wrench for name in self.problem.pushed]
         square: Symbol = sum((np.sum(part * part) for part in parts), Symbol(self.tape, ZERO))
         return square
 
@@ -205,12 +216,18 @@ class Tracer:
             losses[mechanism.v_slices[joint.name]] = taken
         return losses
 
+    def state(self) -> State:
+        """The state, of symbols."""
+        return evaluate_state(self.mechanism, self.values["q"] + self.offset, self.values["v"])
+
     def equations(self) -> tuple[State, LinearGraph]:
         """The state and the graph, both of symbols."""
-        state = evaluate_state(self.mechanism, self.values["q"] + self.offset, self.values["v"])
+        state = self.state()
         known = self.problem.known(self.values["a"], self.values["tau"])
-        wrenches = {link: self.values[f"wrench[{link}]"] for link in self.problem.pushed}
-        return state, dynamics_graph(state, known, wrenches, classical=True)
+        wrenches = {name: self.values[f"wrench[{name}]"] for name in self.problem.pushed}
+        pushes = contact_pushes(self.mechanism, state.q, self.problem.contacts)
+        axes = self.problem.wrench_axes
+        return state, dynamics_graph(state, known, wrenches, wrench_axes=axes, classical=True, pushes=pushes)
 
     def structure(self, graph: LinearGraph) -> LinearGraph:
         """The graph of the variables that an ordering lists: without steps and parameters."""
@@ -224,6 +241,7 @@ class Tracer:
 
     def order(self, graph: LinearGraph, ordering: OrderingLike) -> tuple[Ordering, list[Unknown]]:
         """The ordering and its unknowns; those that stay as parameters are left out."""
+        self.problem.check_solved()
         chosen = choose_ordering(self.given, self.structure(graph), ordering, halves=True)
         return chosen, [Unknown(name, halves.columns(name, graph)) for name in extended(chosen, self.steps)]
 
@@ -241,19 +259,20 @@ class Tracer:
                         row[column] = self.tape.add(row.get(column, ZERO), int(ref))
         return rows
 
-    def solved(self, state: State, graph: LinearGraph, eliminated: Eliminated) -> Solved:
-        """The problem after its elimination."""
-        return Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated)
-
     def output(self, name: str, state: State, graph: LinearGraph, eliminated: Eliminated) -> References:
         """References of one result."""
-        return read_output(self.solved(state, graph, eliminated), name)
+        return read_output(self.read_off(state, graph, eliminated), name)
 
-    def derivatives(self, solved: Solved, unknowns: Sequence[Unknown]) -> tuple[Derivatives, list[programs.Guard]]:
-        """The derivatives that are asked for, by one more elimination, and what that has to watch."""
+    def read_off(self, state: State, graph: LinearGraph, eliminated: Eliminated) -> Solved:
+        """What results are read off."""
+        return Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated, self.bodies)
+
+    def derivatives(self, state: State, graph: LinearGraph, ordering: Ordering, eliminated: Eliminated) -> Derivatives:
+        """The derivatives that are asked for, by one more elimination."""
         along = directions(self.tape, self.given, self.values, self.problem.derivatives)
-        rows = self.rows_of(solved.graph, self.columns_of(solved.graph))
-        noisy, sizes = bool(self.mechanism.loops), self.magnitudes.of(solved.graph)
+        rows = self.rows_of(graph, self.columns_of(graph))
+        noisy, sizes = bool(self.mechanism.loops), self.magnitudes.of(graph)
+        _, unknowns = (ordering, []) if self.problem.solves_nothing else self.order(graph, ordering)
 
         def again(
             rows: Mapping[int, Row],
@@ -263,10 +282,10 @@ class Tracer:
         ) -> Again:
             return Again(self.samples, rows, order, partners or {}, unasked, magnitudes=sizes, noisy=noisy)
 
-        found = Derivatives(solved, along, rows, again)
-        rigid = self.route.rigid and not self.mechanism.loops
-        eliminated = found.as_rigid_motions() if rigid else found.as_they_stand()
-        return found, eliminated.guards
+        found = Derivatives(self.read_off(state, graph, eliminated), along, rows, again)
+        turns_with_q = bool(self.problem.pushed) and self.problem.wrench_axes == "world"
+        found.solve(rigid=self.route.rigid and not (self.mechanism.loops or turns_with_q or not graph.factors))
+        return found
 
 
 def _know_constants(tape: Tape, mechanism: Mechanism) -> None:
@@ -276,7 +295,8 @@ def _know_constants(tape: Tape, mechanism: Mechanism) -> None:
     one is, those of a shift or an inertia as their largest is, and single numbers as they are themselves.
     """
     ends = [end for loop in mechanism.loops for end in (loop.predecessor_placement, loop.successor_placement)]
-    for placement in (*(joint.placement for joint in mechanism.joints), *ends):
+    parts: list[Joint | Frame] = [*mechanism.joints, *mechanism.frames]
+    for placement in (*(part.placement for part in parts), *ends):
         T = np.asarray(placement)
         R = T[:3, :3]
         if R[0, 0] == 1.0 and np.count_nonzero(R) == 5:
@@ -322,4 +342,5 @@ def tidied(mechanism: Mechanism) -> Mechanism:
         )
         for loop in mechanism.loops
     )
-    return replace(mechanism, joints=joints, loops=loops)
+    frames = tuple(replace(frame, placement=tidy(np.asarray(frame.placement))) for frame in mechanism.frames)
+    return replace(mechanism, joints=joints, loops=loops, frames=frames)

@@ -7,7 +7,7 @@ of acceleration, wrench, torque and coupling factors. Work is done once a state.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -17,6 +17,7 @@ from factorgraph_dyn.equations import factors
 from factorgraph_dyn.equations.given import Known
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, make_graph
 from factorgraph_dyn.equations.state import JointState, State
+from factorgraph_dyn.equations.wrenches import check_axes, link_wrenches
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.spatial import Array
@@ -24,27 +25,39 @@ from factorgraph_dyn.spatial import Array
 A_STATE = "a State, such as fgd.evaluate_state(mechanism, q, v)"
 
 
+Pushes = Mapping[str, Sequence[tuple[Variable, Array]]]
+
+
 def dynamics_graph(
-    state: State, known: Known, external_wrenches: Mapping[str, Array] | None = None, *, classical: bool = False
+    state: State,
+    known: Known,
+    external_wrenches: Mapping[str, Array] | None = None,
+    *,
+    wrench_axes: str = "local",
+    classical: bool = False,
+    pushes: Pushes | None = None,
 ) -> LinearGraph:
     """The dynamics of a mechanism at a state, given what is known.
 
     Args:
         state: The mechanism at (q, v).
         known: Which accelerations and torques are given, and their values.
-        external_wrenches: Wrench on a link from outside, in its frame, by link name.
+        external_wrenches: Wrench [moment; force] from outside, about its origin, by the name of a link or frame.
+        wrench_axes: "local": in the link's or frame's own axes; "world": in those of the world.
         classical: Let A be the classical accelerations of the links' origins instead of the spatial ones.
+        pushes: Variables that push links, and the wrenches of their units in the link's frame, by link name.
     """
     check_kind(state, State, "The state", A_STATE)
     _check_known(known, state.mechanism.nv)
     external = {} if external_wrenches is None else external_wrenches
-    check_mapping(external, "external_wrenches", "wrenches by link name")
-    for link, wrench in external.items():
-        state.mechanism.check_link(link)
-        _check_shape(wrench, 6, f"The external wrench on link {link!r}")
+    check_mapping(external, "external_wrenches", "wrenches by the name of a link or frame")
+    for name, wrench in external.items():
+        state.mechanism.place(name)
+        _check_shape(wrench, 6, f"The external wrench on {name!r}")
+    external = link_wrenches(state.mechanism, state.q, external, check_axes(wrench_axes))
     moving = [*state.joints.values(), *state.loops.values()]
     equations = [_acceleration(joint, state, classical) for joint in moving]
-    equations += _wrenches(state, moving, external, classical)
+    equations += _wrenches(state, moving, external, {} if pushes is None else pushes, classical)
     equations += _torques(state)
     equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in state.mechanism.couplings]
     return make_graph(equations, _known_values(state.mechanism, known))
@@ -112,7 +125,9 @@ def _acceleration(joint: JointState, state: State, classical: bool) -> Factor:
     )
 
 
-def _wrenches(state: State, moving: list[JointState], external: Mapping[str, Array], classical: bool) -> list[Factor]:
+def _wrenches(
+    state: State, moving: list[JointState], external: Mapping[str, Array], pushes: Pushes, classical: bool
+) -> list[Factor]:
     joints_in, joints_out = defaultdict(list), defaultdict(list)
     for joint in moving:
         joints_in[joint.child].append(joint.name)
@@ -125,6 +140,7 @@ def _wrenches(state: State, moving: list[JointState], external: Mapping[str, Arr
             joints_in[joint.child],
             joints_out[joint.child],
             external.get(joint.child),
+            pushes.get(joint.child, ()),
             classical=classical,
         )
         for joint in state.joints.values()

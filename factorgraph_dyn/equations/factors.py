@@ -58,6 +58,11 @@ def coupling_force(coupling: str) -> Variable:
     return Variable("lambda", coupling, 1)
 
 
+def contact_force(contact: str, size: int) -> Variable:
+    """The variable u[contact]: the force or wrench of a contact, along its directions."""
+    return Variable("u", contact, size)
+
+
 def velocity_factor(joint: str, parent: str, child: str, Ad_child_parent: Array, S: Array, v: Array) -> Factor:
     """How a joint carries the parent's twist to its child."""
     # V_c - Ad_cp V_p = S_j v_j
@@ -111,6 +116,7 @@ def wrench_factor(
     joints_in: Iterable[str],
     joints_out: Iterable[tuple[str, Array]],
     external: Array | None,
+    pushes: Iterable[tuple[Variable, Array]] = (),
     *,
     classical: bool = False,
 ) -> Factor:
@@ -123,12 +129,14 @@ def wrench_factor(
         joints_in: Names of the joints whose child the link is.
         joints_out: Name and Ad_child_link of the joints whose parent the link is.
         external: Wrench on the link from outside, shape (6,), or None.
+        pushes: Variables u that push the link, and the wrenches W of their units, shape (6, size).
         classical: Whether the acceleration is the classical one.
     """
-    # G_i A_i - sum_in F_j + sum_out Ad_ci^T F_j = ad(V_i)^T G_i V_i + F_ext
+    # G_i A_i - sum_in F_j + sum_out Ad_ci^T F_j - sum W u = ad(V_i)^T G_i V_i + F_ext
     blocks = [(acceleration(link), G)]
     blocks += [(wrench(joint), MINUS_IDENTITY[6]) for joint in joints_in]
     blocks += [(wrench(joint), Ad_child_link.T) for joint, Ad_child_link in joints_out]
+    blocks += [(variable, -W) for variable, W in pushes]
     rhs = _classical_wrench(V[:3], G) if classical else dual_bracket(V, G @ V)
     return Factor("wrench", link, tuple(blocks), rhs if external is None else rhs + external)
 

@@ -52,14 +52,16 @@ class Known:
 
 
 def check_wrenches(mechanism: Mechanism, wrenches: Mapping[str, npt.ArrayLike] | None) -> dict[str, Floats]:
-    """External wrenches as arrays by link name."""
+    """External wrenches as arrays, by the name of a link or frame."""
     if wrenches is None:
         return {}
-    check_mapping(wrenches, "external_wrenches", "wrenches by link name, such as {'forearm': [0, 0, 0, 1, 0, 0]}")
+    check_mapping(
+        wrenches, "external_wrenches", "wrenches by the name of a link or frame: {'hand': [0, 0, 0, 1, 0, 0]}"
+    )
     checked = {}
-    for link, value in wrenches.items():
-        mechanism.check_link(link)
-        checked[link] = check_finite(value, (6,), f"The external wrench on link {link!r}")
+    for name, value in wrenches.items():
+        mechanism.place(name)
+        checked[name] = check_finite(value, (6,), f"The external wrench on {name!r}")
     return checked
 
 

@@ -21,11 +21,13 @@ import numpy as np
 
 from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import as_names, check_choice, check_finite, check_kind, real_numbers, shown
-from factorgraph_dyn.equations import State
+from factorgraph_dyn.equations import State, Variable
+from factorgraph_dyn.equations.dynamics_graph import Pushes
+from factorgraph_dyn.equations.factors import contact_force
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Array, Floats
 
 CONTACT_KINDS = {"force": 3, "wrench": 6}
 AXES = ("link", "world")
@@ -68,6 +70,11 @@ class Contact:
         """Number of inputs."""
         return len(self.directions)
 
+    @property
+    def key(self) -> str:
+        """Text that differs wherever two contacts push differently."""
+        return repr((self.link, self.point.tolist(), self.kind, self.directions.tolist(), self.axes))
+
     @cached_property
     def input_names(self) -> tuple[str, ...]:
         """A name for each input, such as ``foot.fz``."""
@@ -108,11 +115,16 @@ def motor_inputs(mechanism: Mechanism, actuated: Iterable[str] | None) -> Inputs
     return _motor_inputs(mechanism, joints)
 
 
+def as_contacts(contacts: Sequence[ContactLike]) -> tuple[Contact, ...]:
+    """Contacts as such, of which some may be mere names."""
+    if not isinstance(contacts, Iterable) or isinstance(contacts, str):
+        raise InputError(f"The contacts are {shown(contacts)}; {A_CONTACT} in a list.")
+    return tuple(map(as_contact, contacts))
+
+
 def contact_inputs(state: State, contacts: Sequence[ContactLike]) -> Inputs:
     """One column for every direction of the contacts."""
-    if not isinstance(contacts, Iterable):
-        raise InputError(f"The contacts are {shown(contacts)}; {A_CONTACT} in a list.")
-    placed = tuple(map(as_contact, contacts))
+    placed = as_contacts(contacts)
     if all(contact.axes == "link" for contact in placed):
         return _link_contacts(state.mechanism, placed)
     return _contact_inputs(state.mechanism, placed, link_poses(state.mechanism, state.q))
@@ -153,13 +165,14 @@ def _contact_inputs(mechanism: Mechanism, contacts: Sequence[Contact], poses: Ma
     return Inputs(names, np.zeros((mechanism.nv, len(names))), wrenches)
 
 
-def contact_pose(mechanism: Mechanism, contact: Contact, poses: Mapping[str, Floats]) -> tuple[str, Floats, Floats]:
+def contact_pose(mechanism: Mechanism, contact: Contact, poses: Mapping[str, Array]) -> tuple[str, Array, Floats]:
     """The link of a contact, the axes R of its directions (3, 3) and its point p (3,), both in the link.
 
     The poses T_world_link of the links are needed for contacts in world axes only.
     """
     link, T_link_frame = mechanism.place(contact.link)
-    R, p = T_link_frame[:3, :3], T_link_frame[:3, 3]
+    R: Array = T_link_frame[:3, :3]
+    p = T_link_frame[:3, 3]
     if contact.point.any():
         p = p + R @ contact.point
     if contact.axes == "world":
@@ -167,16 +180,40 @@ def contact_pose(mechanism: Mechanism, contact: Contact, poses: Mapping[str, Flo
     return link, R, p
 
 
-def contact_wrenches(contact: Contact, R: Floats, p: Floats) -> Floats:
-    """The wrenches W on a contact's link for unit inputs, in the link's frame, shape (6, m)."""
+def contact_wrenches(contact: Contact, R: Array, p: Floats) -> Array:
+    """The wrenches W on a contact's link for unit inputs, in the link's frame, shape (6, m); R may be symbols."""
     # W = [R m + p x R f; R f] for directions [m; f]
-    W = np.zeros((6, contact.size))
     force = R @ contact.directions[:, -3:].T
-    W[3:] = force
-    W[:3] = spatial.skew(p) @ force
+    moment = spatial.skew(p) @ force
     if contact.kind == "wrench":
-        W[:3] += R @ contact.directions[:, :3].T
-    return W
+        moment = moment + R @ contact.directions[:, :3].T
+    return np.concatenate([moment, force])
+
+
+def contact_pushes(mechanism: Mechanism, q: Array, contacts: Sequence[Contact]) -> Pushes:
+    """What a graph needs to have the forces of contacts as variables; q is floats or symbols."""
+    poses = link_poses(mechanism, q) if any(contact.axes == "world" for contact in contacts) else {}
+    pushes: dict[str, list[tuple[Variable, Array]]] = {}
+    for variable, contact in zip(contact_variables(contacts), contacts, strict=True):
+        link, R, p = contact_pose(mechanism, contact, poses)
+        pushes.setdefault(link, []).append((variable, contact_wrenches(contact, R, p)))
+    return pushes
+
+
+def contact_variables(contacts: Sequence[Contact]) -> list[Variable]:
+    """The variables u of contacts, whose names tell them apart."""
+    return [contact_force(f"{k}: {c.label or c.link}", c.size) for k, c in enumerate(contacts, start=1)]
+
+
+def no_inputs(mechanism: Mechanism) -> InputError:
+    """The error of a caller without inputs, which says what can be done."""
+    if mechanism.nv:
+        offer = f"Name joints by actuated=[...] ({', '.join(mechanism.joint_names)}), or give contacts=[...]."
+    else:
+        offer = "It has no movable joint, so nothing can accelerate it."
+    return InputError(
+        f"No inputs: mechanism {mechanism.name!r} has no actuated joint here and no contact is given. {offer}"
+    )
 
 
 def join_inputs(parts: Sequence[Inputs]) -> Inputs:

@@ -103,6 +103,12 @@ class LinearGraph:
     factors: tuple[Factor, ...]
     known: Mapping[Variable, Value] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return (
+            f"<LinearGraph: {len(self.variables)} variables with {self.columns} entries, "
+            f"{len(self.factors)} factors with {self.rows} rows>"
+        )
+
     @property
     def rows(self) -> int:
         """Number of scalar equations."""

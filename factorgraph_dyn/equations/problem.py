@@ -4,9 +4,10 @@
     forward               (q, v, tau) -> a            tau
     inverse               (q, v, a) -> tau            a, tau of passive joints
     hybrid                (q, v, a, tau) -> a, tau    one of a, tau a joint
-    iwim                  q -> (nv, inputs)           kept: tau of the motors         da / dtau
+    iwim                  q -> (nv, inputs)           kept: tau of motors, contacts   da / dtau, da / du
     inverse_mass_matrix   q -> (nv, nv)               kept: tau of the tree           da / dtau
     mass_matrix           q -> (nv, nv)               kept: a of the tree             dtau / da
+    kinematics            (q, v) -> T, J, ...         everything: nothing is solved
 
 Takes the words a user asks with; gives a checked `Problem`, and the graph whose variables its orderings list. A new
 problem is an entry of `PROBLEMS`. The work runs once a kernel.
@@ -22,12 +23,16 @@ import numpy as np
 
 from factorgraph_dyn.checks import as_names, check_choice, check_kind
 from factorgraph_dyn.equations.dynamics_graph import dynamics_graph
+from factorgraph_dyn.equations.factors import contact_force
 from factorgraph_dyn.equations.given import Known, Mask
+from factorgraph_dyn.equations.inputs import Contact, ContactLike, as_contacts, no_inputs
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
-from factorgraph_dyn.equations.quantities import check_output, split_derivative
+from factorgraph_dyn.equations.quantities import check_output, quantity, split_derivative
 from factorgraph_dyn.equations.state import evaluate_state
-from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.equations.wrenches import check_axes
+from factorgraph_dyn.errors import InputError, OrderingError
 from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.motion.masses import check_mass
 from factorgraph_dyn.spatial import Array
 
 # Entries of a or tau: those chosen by the user or the others, those of joints with a motor or without one.
@@ -40,7 +45,7 @@ class ProblemKind:
 
     Attributes:
         arguments: Of its kernel, in order.
-        outputs: Its results where no others are asked for.
+        outputs: Its results where no others are asked for; none of them for poses and Jacobians of all tips.
         a, tau: Which entries are given.
         classical: The ordering that kernels take and pictures show: the textbook's, which costs the fewest
             operations of the classical ones.
@@ -63,6 +68,16 @@ class ProblemKind:
     tree_only: bool = False
     drives_trees: bool = True
 
+    @property
+    def inputs(self) -> bool:
+        """Whether it asks what inputs do: motors, and contacts."""
+        return self.kept is not None and not self.drives_trees
+
+    @property
+    def solves_nothing(self) -> bool:
+        """Whether nothing is sought: q and v say it all."""
+        return self.a == self.tau == "all"
+
 
 PROBLEMS = {
     "forward": ProblemKind(("q", "v", "tau"), ("a",), "none", "all", "aba", "aba"),
@@ -71,7 +86,9 @@ PROBLEMS = {
     "iwim": ProblemKind(("q",), ("a",), "none", "passive", "aba", kept="tau", drives_trees=False),
     "inverse_mass_matrix": ProblemKind(("q",), ("a",), "none", "none", "aba", kept="tau", tree_only=True),
     "mass_matrix": ProblemKind(("q",), ("tau",), "none", "none", "rnea", kept="a", tree_only=True),
+    "kinematics": ProblemKind(("q", "v"), (), "all", "all", "none", tree_only=True),
 }
+CONTACT_FORCE = contact_force("", 0).kind
 PROBLEM_NAMES = tuple(PROBLEMS)
 SOLVED_NAMES = tuple(name for name, kind in PROBLEMS.items() if kind.solved_in)  # by the graph, in one go
 
@@ -82,10 +99,12 @@ class Problem:
 
     Attributes:
         name: One of `PROBLEM_NAMES`.
-        outputs: Names of its results: a, tau, A[link], F[joint], V[link], and derivatives such as da/dq.
+        outputs: Names of its results: a, tau, T[link], A[frame], F[joint], com and so on; derivatives such as da/dq.
         known_a, known_tau: Which entries of a and tau are given, shape (nv,).
-        pushed: Links on which an external wrench acts, an argument each.
+        pushed: Links and frames on which an external wrench acts, an argument each.
         guarded: Whether its kernel looks for states that it cannot answer, and answers nan.
+        wrench_axes: Of these wrenches, "local" or "world".
+        contacts: Whose forces are responded to, after those of the motors.
     """
 
     name: str
@@ -94,6 +113,8 @@ class Problem:
     known_tau: Mask
     pushed: tuple[str, ...] = ()
     guarded: bool = True
+    wrench_axes: str = "local"
+    contacts: tuple[Contact, ...] = ()
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -111,6 +132,11 @@ class Problem:
         return PROBLEMS[self.name].kept
 
     @property
+    def solves_nothing(self) -> bool:
+        """Whether nothing is sought, so that there is nothing to eliminate."""
+        return PROBLEMS[self.name].solves_nothing
+
+    @property
     def tree_only(self) -> bool:
         """Whether loops and couplings are left out."""
         return PROBLEMS[self.name].tree_only
@@ -124,7 +150,13 @@ class Problem:
     def key(self) -> str:
         """Text that differs wherever two problems of a mechanism do."""
         masks = self.known_a.tolist(), self.known_tau.tolist()
-        return repr((self.name, self.outputs, self.pushed, self.guarded, *masks))
+        contacts = [contact.key for contact in self.contacts]
+        return repr((self.name, self.outputs, self.pushed, self.guarded, *masks, self.wrench_axes, contacts))
+
+    def check_solved(self) -> None:
+        """Raise an OrderingError where there is nothing to eliminate."""
+        if self.solves_nothing:
+            raise OrderingError(f"Problem {self.name!r} has no unknowns to eliminate; it takes no ordering.")
 
     def known(self, a: Array | None = None, tau: Array | None = None) -> Known:
         """What is known for values of a and tau, by default zero, shape (nv,) each."""
@@ -140,6 +172,9 @@ def make_problem(
     outputs: Sequence[str] | None = None,
     external_wrenches: Sequence[str] = (),
     guards: bool = True,
+    *,
+    wrench_axes: str = "local",
+    contacts: Sequence[ContactLike] = (),
 ) -> Problem:
     """The problem that a user's words describe.
 
@@ -151,8 +186,10 @@ def make_problem(
         actuated: For inverse dynamics and iwim, joints that have a motor; by default the joints marked actuated,
             for inverse dynamics of a tree every joint.
         outputs: Results to give instead of the usual ones.
-        external_wrenches: Links on which an external wrench acts.
+        external_wrenches: Links and frames on which an external wrench acts.
         guards: Whether its kernel looks for states that it cannot answer.
+        wrench_axes: Of these wrenches, "local" or "world".
+        contacts: For iwim, places where forces act, as for ``fgd.iwim``.
 
     Raises:
         InputError: A word that is not known.
@@ -166,8 +203,11 @@ def make_problem(
     entries = {"none": ~everything, "all": everything, "chosen": chosen, "others": ~chosen, "passive": ~motors}
     pushed = _pushed(mechanism, name, external_wrenches)
     guarded = check_kind(guards, bool, "guards", "True or False")
-    asked = Problem(name, kind.outputs, entries[kind.a], entries[kind.tau], pushed, guarded)
-    return asked if outputs is None else replace(asked, outputs=_outputs(mechanism, asked, outputs))
+    places = _contacts(mechanism, name, contacts)
+    if kind.inputs and not (motors.any() or places):
+        raise no_inputs(mechanism)
+    asked = Problem(name, (), entries[kind.a], entries[kind.tau], pushed, guarded, check_axes(wrench_axes), places)
+    return replace(asked, outputs=_outputs(mechanism, asked, outputs))
 
 
 def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterable[str] | None = None) -> Problem:
@@ -183,6 +223,7 @@ def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterabl
 
 def problem_graph(mechanism: Mechanism, problem: Problem) -> LinearGraph:
     """The graph of a problem at a random state, for its structure; what it keeps as parameters is left out."""
+    problem.check_solved()
     shown = mechanism.tree if problem.tree_only else mechanism
     graph = dynamics_graph(evaluate_state(shown, *shown.random_state(0)), problem.known())
     return without_kept(graph, problem)
@@ -190,12 +231,12 @@ def problem_graph(mechanism: Mechanism, problem: Problem) -> LinearGraph:
 
 def without_kept(graph: LinearGraph, problem: Problem) -> LinearGraph:
     """The graph whose variables are all to be eliminated."""
-    kept = problem.kept
-    if kept is None:
+    if problem.kept is None:
         return graph
-    variables = tuple(variable for variable in graph.variables if variable.kind != kept)
+    kept = (problem.kept, CONTACT_FORCE)
+    variables = tuple(variable for variable in graph.variables if variable.kind not in kept)
     stripped = tuple(
-        Factor(factor.kind, factor.owner, tuple(pair for pair in factor.blocks if pair[0].kind != kept), factor.rhs)
+        Factor(factor.kind, factor.owner, tuple(pair for pair in factor.blocks if pair[0].kind not in kept), factor.rhs)
         for factor in graph.factors
     )
     return LinearGraph(variables, stripped, graph.known)
@@ -221,20 +262,39 @@ def _chosen(mechanism: Mechanism, problem: str, given: Sequence[str] | Mask) -> 
 def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[str, ...]:
     names = as_names(links, "external_wrenches")
     for name in names:
-        mechanism.check_link(name)
+        mechanism.place(name)
     if names and PROBLEMS[problem].kept:
         raise InputError(f"The result of problem {problem!r} does not depend on external wrenches.")
     if len(set(names)) < len(names):
-        raise InputError(f"external_wrenches names a link twice: {', '.join(names)}.")
+        raise InputError(f"external_wrenches names a place twice: {', '.join(names)}.")
     return names
 
 
-def _outputs(mechanism: Mechanism, problem: Problem, outputs: Sequence[str]) -> tuple[str, ...]:
+def _contacts(mechanism: Mechanism, problem: str, contacts: Sequence[ContactLike]) -> tuple[Contact, ...]:
+    placed = as_contacts(contacts)
+    for contact in placed:
+        mechanism.place(contact.link)
+    if placed and not PROBLEMS[problem].inputs:
+        raise InputError(f"contacts are inputs of the problem 'iwim'; this one is {problem!r}. Give external_wrenches.")
+    return placed
+
+
+def _outputs(mechanism: Mechanism, problem: Problem, outputs: Sequence[str] | None) -> tuple[str, ...]:
+    kind = PROBLEMS[problem.name]
+    if outputs is None:
+        return kind.outputs or tuple(f"{what}[{tip}]" for tip in mechanism.topology.tips for what in ("T", "J"))
     names = as_names(outputs, "outputs")
-    if problem.kept:
+    if kind.kept:
         raise InputError(f"The result of problem {problem.name!r} is one matrix; it takes no outputs.")
     if not names:
         raise InputError("outputs is empty; name at least one, such as 'a' or 'F[joint]'.")
     for name in names:
         check_output(mechanism, name, problem.arguments)
+        if kind.solves_nothing and not quantity(name).follows_state:
+            raise InputError(
+                f"Problem {problem.name!r} is given q and v, which do not determine {name}. Take problem 'inverse', "
+                "which is given accelerations, or 'forward', which is given torques, with the same outputs."
+            )
+        if name in ("com", "momentum"):
+            check_mass(mechanism)
     return names

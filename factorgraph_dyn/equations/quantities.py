@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
+
+Size = int | str
 
 
 @dataclass(frozen=True)
@@ -17,20 +20,23 @@ class Quantity:
     """A kind of quantity.
 
     Attributes:
-        size: How many numbers it has, or the name of the mechanism's attribute that tells.
+        size: How many numbers it has, or the name of the mechanism's attribute that tells; of a matrix one for each
+            axis, of a single number none.
         meaning: What a reader of a kernel's C source is told; {} is its name.
         of: What there is one for each of, a key of `OWNERS`; nothing where there is one a mechanism.
         is_output: Whether a kernel can give it.
         in_link_frames: Whether it is written in the frames of links, which must then stay where they are.
         splits_inertia: Whether it depends on how inertia is shared among links that move together.
+        follows_state: Whether q and v alone determine it.
     """
 
-    size: int | str
+    size: Size | tuple[Size, ...]
     meaning: str
     of: str = ""
     is_output: bool = True
     in_link_frames: bool = False
     splits_inertia: bool = False
+    follows_state: bool = False
 
 
 QUANTITIES = {
@@ -38,10 +44,18 @@ QUANTITIES = {
     "v": Quantity("nv", "velocities (rad/s, m/s)", is_output=False),
     "a": Quantity("nv", "accelerations (rad/s^2, m/s^2)"),
     "tau": Quantity("nv", "torques and forces (N m, N)"),
-    "wrench": Quantity(6, "{}, moment and force", "link", is_output=False, in_link_frames=True),
-    "A": Quantity(6, "{}, angular part first", "link", in_link_frames=True),
-    "V": Quantity(6, "{}, angular part first", "link", in_link_frames=True),
+    "wrench": Quantity(6, "{}, moment and force", "place", is_output=False, in_link_frames=True),
+    "T": Quantity((4, 4), "{}, pose in the world, row by row", "place", in_link_frames=True, follows_state=True),
+    "J": Quantity(
+        (6, "nv"), "{}, twist for unit velocities, row by row", "place", in_link_frames=True, follows_state=True
+    ),
+    "V": Quantity(6, "{}, angular part first", "place", in_link_frames=True, follows_state=True),
+    "A": Quantity(6, "{}, angular part first", "place", in_link_frames=True),
     "F": Quantity(6, "{}, angular part first", "joint", in_link_frames=True, splits_inertia=True),
+    "com": Quantity(3, "centre of mass (m)", in_link_frames=True, follows_state=True),
+    "momentum": Quantity(6, "momentum about the com, angular part first", in_link_frames=True, follows_state=True),
+    "kinetic_energy": Quantity((), "kinetic energy (J)", follows_state=True),
+    "potential_energy": Quantity((), "potential energy (J)", in_link_frames=True, follows_state=True),
 }
 
 
@@ -49,13 +63,11 @@ def _joints_and_loops(mechanism: Mechanism) -> list[str]:
     return sorted([*(joint.name for joint in mechanism.joints), *(loop.name for loop in mechanism.loops)])
 
 
-# How messages call them, and their names.
-OWNERS: dict[str, tuple[str, Callable[[Mechanism], Iterable[str]]]] = {
-    "link": ("links", lambda mechanism: mechanism.link_names),
-    "joint": (
-        "joints and loops",
-        _joints_and_loops,
-    ),
+# What messages put in brackets, how they call them all, and their names.
+OWNERS: dict[str, tuple[str, str, Callable[[Mechanism], Iterable[str]]]] = {
+    "place": ("link or frame", "links and frames", lambda mechanism: mechanism.place_names),
+    "link": ("link", "links", lambda mechanism: mechanism.link_names),
+    "joint": ("joint", "joints and loops", _joints_and_loops),
 }
 
 
@@ -97,10 +109,16 @@ def meaning(name: str) -> str:
     return quantity(name).meaning.format(name)
 
 
+def shape_of(mechanism: Mechanism, name: str) -> tuple[int, ...]:
+    """The shape of a quantity, without batch axes."""
+    size = quantity(name).size
+    axes = size if isinstance(size, tuple) else (size,)
+    return tuple(axis if isinstance(axis, int) else int(getattr(mechanism, axis)) for axis in axes)
+
+
 def size_of(mechanism: Mechanism, name: str) -> int:
     """How many numbers a quantity has."""
-    size = quantity(name).size
-    return size if isinstance(size, int) else int(getattr(mechanism, size))
+    return prod(shape_of(mechanism, name))
 
 
 def check_output(mechanism: Mechanism, name: str, arguments: Sequence[str]) -> None:
@@ -111,13 +129,13 @@ def check_output(mechanism: Mechanism, name: str, arguments: Sequence[str]) -> N
         return
     kind, owner = split_name(name)
     found = QUANTITIES.get(kind)
-    if found and found.is_output and (owner in OWNERS[found.of][1](mechanism) if found.of else name == kind):
+    if found and found.is_output and (owner in OWNERS[found.of][2](mechanism) if found.of else name == kind):
         return
     kinds = [(kind, each.of) for kind, each in QUANTITIES.items() if each.is_output]
     offers = [kind for kind, of in kinds if not of]
-    for of, (owners, names) in OWNERS.items():
-        each = " and ".join(f"{kind}[{of}]" for kind, other in kinds if other == of)
-        offers.append(f"{each} for the {owners} {', '.join(names(mechanism))}")
+    for of, (one, owners, names) in OWNERS.items():
+        if each := " and ".join(f"{kind}[{one}]" for kind, other in kinds if other == of):
+            offers.append(f"{each} for the {owners} {', '.join(names(mechanism))}")
     offers.append(f"and the derivatives d<output>/d<argument> by the arguments {', '.join(arguments)}")
     raise InputError(f"There is no output {name!r}. Outputs: {', '.join(offers)}.")
 

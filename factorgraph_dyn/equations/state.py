@@ -1,7 +1,7 @@
 """A mechanism at a state (q, v): what the equations need of every joint and link, once a state.
 
-Twists come from the velocity factors: eliminated from the tips to the base they are triangular, and
-substitution from the base outward solves them. The scalar type is that of q and v.
+Twists are those of ``motion/kinematics``, which solve the velocity factors: eliminated from the tips to the base these
+are triangular, and substitution goes from the base outward. The scalar type is that of q and v.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import numpy as np
 
 from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import shown
-from factorgraph_dyn.equations import factors
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Joint, Loop, Mechanism, check_mechanism
-from factorgraph_dyn.motion.kinematics import joint_motion, link_poses, loop_pose
+from factorgraph_dyn.motion.kinematics import child_twist, joint_motion, link_poses, loop_pose
 from factorgraph_dyn.spatial import Array
 
 
@@ -57,6 +56,9 @@ class State:
     loops: Mapping[str, JointState]
     twists: Mapping[str, Array]
 
+    def __repr__(self) -> str:
+        return f"<State of {self.mechanism.name!r}: nq {self.mechanism.nq}, nv {self.mechanism.nv}>"
+
 
 def evaluate_state(mechanism: Mechanism, q: Array, v: Array) -> State:
     """The mechanism at a state; q (nq,) and v (nv,) are floats or symbols."""
@@ -67,7 +69,7 @@ def evaluate_state(mechanism: Mechanism, q: Array, v: Array) -> State:
     for joint in mechanism.topology.outward:
         here = _tree_joint(joint, q[mechanism.q_slices[joint.name]], v[mechanism.v_slices[joint.name]])
         joints[joint.name] = here
-        twists[joint.child] = _child_twist(here, twists[joint.parent])
+        twists[joint.child] = child_twist(here.Ad_child_parent, here.S, here.v, twists[joint.parent])
     loops: dict[str, JointState] = {}
     if mechanism.loops:
         poses = link_poses(mechanism, q)
@@ -88,14 +90,6 @@ def _tree_joint(joint: Joint, q: Array, v: Array) -> JointState:
     Ad_child_parent = spatial.inverse_adjoint(T_parent_child)
     S_rate_v = joint.type.subspace_rate(S, v)
     return JointState(joint.name, joint.parent, joint.child, Ad_child_parent, S, v, S_rate_v)
-
-
-def _child_twist(joint: JointState, V_parent: Array) -> Array:
-    """Back-substitution on the joint's velocity factor."""
-    factor = factors.velocity_factor(joint.name, joint.parent, joint.child, joint.Ad_child_parent, joint.S, joint.v)
-    (_, _), (_, block_parent) = factor.blocks
-    V_child: Array = factor.rhs - block_parent @ V_parent
-    return V_child
 
 
 def _loop_joint(loop: Loop, poses: dict[str, Array], twists: dict[str, Array]) -> JointState:

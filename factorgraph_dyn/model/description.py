@@ -19,6 +19,7 @@ from factorgraph_dyn.errors import InputError, ModelError, check_name
 from factorgraph_dyn.model import inertia_checks
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
 from factorgraph_dyn.model.topology import Topology, check_names, find_topology
+from factorgraph_dyn.notebook import html_table
 from factorgraph_dyn.spatial import Floats, real_array
 
 # Files give lengths and quaternions with six digits; loops that are constrained more than once close no better.
@@ -73,6 +74,19 @@ class Description:
         if self.is_closed_kind:
             parts += f", {len(self.loops)} loops, {len(self.couplings)} couplings"
         return f"<Mechanism {self.name!r}: {parts}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {
+                "joint": j.name,
+                "kind": j.kind,
+                "parent": j.parent,
+                "child": j.child,
+                "kg": self.link_by_name[j.child].mass,
+            }
+            for j in self.topology.outward
+        ]
+        return html_table(rows, f"{self.name}: nq {self.nq}, nv {self.nv}", repr(self)[1:-1])
 
     @cached_property
     def topology(self) -> Topology:
@@ -149,12 +163,17 @@ class Description:
         if not isinstance(name, str) or name not in self.joint_by_name:
             check_name(name, self.joint_names, "joint", f"mechanism {self.name!r}", InputError)
 
+    @cached_property
+    def place_names(self) -> tuple[str, ...]:
+        """Names of all links and frames, once each."""
+        return tuple(dict.fromkeys([*self.link_names, *(frame.name for frame in self.frames)]))
+
     def place(self, name: str) -> tuple[str, Floats]:
         """The link that a link's or frame's name is on, and the pose in it, shape (4, 4)."""
         if isinstance(name, str) and name in self.link_by_name:
             return name, np.eye(4)
         frames = {frame.name: frame for frame in self.frames}
-        check_name(name, [*self.link_names, *frames], "link or frame", f"mechanism {self.name!r}", InputError)
+        check_name(name, self.place_names, "link or frame", f"mechanism {self.name!r}", InputError)
         return frames[name].link, np.asarray(frames[name].placement)
 
     def torque_entries(self, actuated: Iterable[str] | None = None) -> npt.NDArray[np.bool_]:
@@ -183,42 +202,49 @@ class Description:
         """The mechanism without its loops and couplings."""
         return replace(self, loops=(), couplings=()) if self.is_closed_kind else self
 
-    def check_q(self, q: npt.ArrayLike) -> Floats:
-        """q as a finite float array of shape (nq,) with unit quaternions, or an InputError."""
-        array = self._check_vector(q, self.nq, "q")
+    def check_q(self, q: npt.ArrayLike, *, batch: bool = False, what: str = "q") -> Floats:
+        """q as a finite float array of shape (nq,) with unit quaternions, or an InputError.
+
+        Args:
+            q: The coordinates.
+            batch: Allow any leading axes.
+            what: What messages call it.
+        """
+        array = self._check_vector(q, self.nq, what, self.q_slices, batch)
         for joint in self.movable_joints:
             if joint.type.has_quaternion:
-                part = array[self.q_slices[joint.name]]
-                length = float(np.linalg.norm(part[-4:]))
-                if abs(length - 1.0) > QUATERNION_TOLERANCE:
+                lengths = np.linalg.norm(array[..., self.q_slices[joint.name]][..., -4:], axis=-1)
+                if (np.abs(lengths - 1.0) > QUATERNION_TOLERANCE).any():
+                    worst = lengths.flat[np.abs(lengths - 1.0).argmax()]
                     raise InputError(
-                        f"The quaternion (x, y, z, w) of joint {joint.name!r} has length {length:g}; "
+                        f"The quaternion (x, y, z, w) of joint {joint.name!r} has length {worst:g}; "
                         "it must be 1. Divide it by its length, or start from mechanism.neutral()."
                     )
         return array
 
-    def check_v(self, values: npt.ArrayLike, what: str = "v") -> Floats:
-        """A joint vector as a finite float array of shape (nv,), or an InputError."""
-        return self._check_vector(values, self.nv, what)
+    def check_v(self, values: npt.ArrayLike, what: str = "v", *, batch: bool = False) -> Floats:
+        """A joint vector as a finite float array of shape (nv,), or with leading axes, or an InputError."""
+        return self._check_vector(values, self.nv, what, self.v_slices, batch)
 
     @property
     def is_closed_kind(self) -> bool:
         """Whether there are loops or couplings that q and v must satisfy."""
         return bool(self.loops or self.couplings)
 
-    def _check_vector(self, values: npt.ArrayLike, size: int, what: str) -> Floats:
+    def _check_vector(
+        self, values: npt.ArrayLike, size: int, what: str, slices: Mapping[str, slice], batch: bool
+    ) -> Floats:
         try:
             array = real_array(values)
         except (TypeError, ValueError):
             raise InputError(f"{what} is {shown(values)}; it must be {size} real numbers.") from None
-        if array.shape != (size,):
+        if (array.shape[-1:] if batch else array.shape) != (size,):
             raise InputError(
-                f"{what} has shape {array.shape}; mechanism {self.name!r} needs ({size},), in the order "
-                f"of its joints: {', '.join(self.joint_names)}."
+                f"{what} has shape {array.shape}; mechanism {self.name!r} needs ({'..., ' if batch else ''}{size},), "
+                f"in the order of its joints: {', '.join(self.joint_names)}."
             )
         if not np.isfinite(array).all():
-            slices = self.q_slices if what == "q" else self.v_slices
-            bad = [n for n in self.joint_names if not np.isfinite(array[slices[n]]).all()]
+            bad = [n for n in self.joint_names if not np.isfinite(array[..., slices[n]]).all()]
             raise InputError(f"{what} is not finite at joints {', '.join(bad)}; give numbers there.")
         return array
 

@@ -93,11 +93,18 @@ class JointKind:
         raise NotImplementedError
 
     def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
-        """The configuration reached from q by the constant velocity ``way`` in unit time, shape (nq,)."""
+        """The configuration reached from q by the constant velocity ``way`` in unit time, shape (..., nq)."""
         return q + way
 
+    def way(self, axes: Floats, q: Floats, end: Floats) -> Floats:
+        """The constant velocity that leads from q to another configuration in unit time, shape (..., nv).
+
+        Of several it is the shortest: turns that a pose does not show are left out.
+        """
+        return end - q
+
     def normalise(self, q: Floats) -> Floats:
-        """The same configuration with unit quaternions, shape (nq,)."""
+        """The same configuration with unit quaternions, shape (..., nq)."""
         return q
 
     def neutral(self) -> Floats:
@@ -274,12 +281,16 @@ class Spherical(JointKind):
 
     def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
         """The quaternion turned by a body rotation vector."""
-        turn = spatial.exponential(np.concatenate([way, np.zeros(3)]))[:3, :3]
-        return self.normalise(spatial.quaternion_product(q, spatial.quaternion_of_rotation(turn)))
+        return self.normalise(spatial.quaternion_product(q, spatial.quaternion_of_turn(way)))
+
+    def way(self, axes: Floats, q: Floats, end: Floats) -> Floats:
+        """The body rotation vector, of an angle up to pi."""
+        return spatial.turn_of_quaternion(spatial.quaternion_product(spatial.conjugate(q), end))
 
     def normalise(self, q: Floats) -> Floats:
         """The unit quaternion."""
-        return q / np.linalg.norm(q)
+        unit: Floats = q / np.linalg.norm(q, axis=-1, keepdims=True)
+        return unit
 
     def neutral(self) -> Floats:
         """No rotation."""
@@ -325,10 +336,17 @@ class Planar(JointKind):
         return np.array([x @ p, y @ p, spatial.turn_about(axes[0], T_frame_child[:3, :3])])
 
     def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
-        """The end of the circular arc that a constant body velocity draws."""
-        moving = self.pose(axes, 0.0, q) @ spatial.exponential(self.subspace(axes, 0.0, np.eye(4)) @ way)
-        arrived = self.coordinates(axes, 0.0, moving)
-        return np.array([arrived[0], arrived[1], q[2] + way[2]])  # the angle keeps its turns
+        """The end of the circular arc that a constant body velocity draws; the angle keeps its turns."""
+        slide, turn = _plane_and_normal(way)
+        shift = spatial.turned(_about_normal(q[..., 2:]), spatial.arc(turn, slide))
+        return np.concatenate([q[..., :2] + shift[..., :2], q[..., 2:] + way[..., 2:]], axis=-1)
+
+    def way(self, axes: Floats, q: Floats, end: Floats) -> Floats:
+        """The arc with a turn of at most half a turn."""
+        shift, turn = _plane_and_normal(end - q)
+        turn = turn - 2 * np.pi * np.round(turn / (2 * np.pi))
+        slide = spatial.velocity_of_arc(turn, spatial.turned(_about_normal(-q[..., 2:]), shift))
+        return np.concatenate([slide[..., :2], turn[..., 2:]], axis=-1)
 
     def random(self, rng: np.random.Generator, length: float = 1.0) -> Floats:
         """A random position and angle."""
@@ -364,14 +382,22 @@ class Floating(JointKind):
 
     def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
         """The pose moved by a body twist."""
-        step = spatial.exponential(way)
-        quaternion = spatial.quaternion_product(q[3:], spatial.quaternion_of_rotation(step[:3, :3]))
-        position = q[:3] + spatial.rotation_of_quaternion(q[3:]) @ step[:3, 3]
-        return self.normalise(np.concatenate([position, quaternion]))
+        unit = self.normalise(q)
+        position = q[..., :3] + spatial.turned(unit[..., 3:], spatial.arc(way[..., :3], way[..., 3:]))
+        quaternion = spatial.quaternion_product(unit[..., 3:], spatial.quaternion_of_turn(way[..., :3]))
+        return self.normalise(np.concatenate([position, quaternion], axis=-1))
+
+    def way(self, axes: Floats, q: Floats, end: Floats) -> Floats:
+        """The body twist, of an angle up to pi."""
+        turn = spatial.turn_of_quaternion(spatial.quaternion_product(spatial.conjugate(q[..., 3:]), end[..., 3:]))
+        shift = spatial.turned(spatial.conjugate(self.normalise(q)[..., 3:]), end[..., :3] - q[..., :3])
+        return np.concatenate([turn, spatial.velocity_of_arc(turn, shift)], axis=-1)
 
     def normalise(self, q: Floats) -> Floats:
         """The same pose with a unit quaternion."""
-        return np.concatenate([q[:3], q[3:] / np.linalg.norm(q[3:])])
+        quaternion = q[..., 3:]
+        unit = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
+        return np.concatenate([q[..., :3], unit], axis=-1)
 
     def neutral(self) -> Floats:
         """The identity."""
@@ -386,6 +412,17 @@ class Floating(JointKind):
 def _tilt(axis: Floats, T: Array) -> Array:
     """The sine of the angle by which a pose tilts an axis, along the line it is tilted about, shape (3,)."""
     return spatial.cross(axis, T[:3, :3] @ axis)
+
+
+def _plane_and_normal(values: Floats) -> tuple[Floats, Floats]:
+    """The shift and the turn that x, y and an angle are, in a plane's axes x, y and normal, shape (..., 3) each."""
+    return values * np.array([1.0, 1.0, 0.0]), values * np.array([0.0, 0.0, 1.0])
+
+
+def _about_normal(angle: Floats) -> Floats:
+    """The quaternion of a turn about a plane's normal, shape (..., 4), for angles of shape (..., 1)."""
+    nothing = np.zeros_like(angle)
+    return np.concatenate([nothing, nothing, np.sin(0.5 * angle), np.cos(0.5 * angle)], axis=-1)
 
 
 KINDS: dict[str, JointKind] = {

@@ -39,6 +39,11 @@ class Topology:
             found[joint.child] = found[joint.parent] + 1
         return found
 
+    @property
+    def tips(self) -> list[str]:
+        """The links that carry no others, from the base outward."""
+        return [joint.child for joint in self.outward if not self.joints_out[joint.child]]
+
     def path_to_base(self, link: str) -> list[Joint]:
         """The joints from a link to the base, the link's own joint first."""
         path = []

@@ -1,4 +1,4 @@
-"""A mechanism at q: poses and Jacobians, closure and its rank, closed and random states; forces are unknown here.
+"""A mechanism at q and v: poses, Jacobians, momentum, energy, closure, closed and random states; no forces here.
 
 What a ``Mechanism`` answers about its states is answered by the functions named here.
 """

@@ -1,9 +1,11 @@
-"""Where the links are: poses, motion subspaces and body Jacobians at a configuration.
+"""Where the links are and how they move: poses, motion subspaces, twists and Jacobians at a state.
 
     T_world_child = T_world_parent  placement_j  T_frame_child(q_j)
-    J_link[:, j]  = Ad_link_child S_j      for every joint j between the link and the base
+    V_child       = Ad_child_parent V_parent + S_j v_j
+    J_place[:, j] = Ad_place_child S_j      for every joint j between the place and the base
 
-All functions take arrays of any scalar type. Work is done once a state.
+A place is a link, or a frame on one. All functions take arrays of any scalar type; `integrate` and `difference`
+numbers, of any leading axes. Work is done once a state.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 from factorgraph_dyn import spatial
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Loop
-from factorgraph_dyn.spatial import Array, Floats, stacked
+from factorgraph_dyn.spatial import Array, Floats
 
 
 def joint_motion(joint: Joint, q: Array) -> tuple[Array, Array]:
@@ -35,6 +37,14 @@ def link_poses(mechanism: Mechanism, q: Array) -> dict[str, Array]:
     return poses
 
 
+def place_pose(mechanism: Mechanism, q: Array, name: str) -> Array:
+    """The pose T_world_place of one link or frame, of which only the joints below are looked at, shape (4, 4)."""
+    link, T = mechanism.place(name)
+    for joint in mechanism.topology.path_to_base(link):
+        T = joint.pose(q[mechanism.q_slices[joint.name]]) @ T
+    return T
+
+
 def loop_pose(loop: Loop, poses: Mapping[str, Array]) -> Array:
     """The pose T_frame_child of the successor's side in the predecessor's side of a loop, shape (4, 4)."""
     T_world_frame = poses[loop.predecessor] @ loop.predecessor_placement
@@ -43,21 +53,61 @@ def loop_pose(loop: Loop, poses: Mapping[str, Array]) -> Array:
     return T_frame_child
 
 
-def link_jacobian(mechanism: Mechanism, q: Floats, link: str) -> Floats:
-    """The body Jacobian of a link: V_link = J v, shape (6, nv)."""
-    J = np.zeros((6, mechanism.nv))
-    Ad_link_child = np.eye(6)
+def child_twist(Ad_child_parent: Array, S: Array, v: Array, V_parent: Array) -> Array:
+    """The twist of a joint's child, in the child's frame, shape (6,)."""
+    # V_c = Ad_cp V_p + S_j v_j
+    V_child: Array = S @ v + Ad_child_parent @ V_parent
+    return V_child
+
+
+def link_twists(mechanism: Mechanism, q: Array, v: Array) -> dict[str, Array]:
+    """The twist V of every link by name, in the link's frame, shape (6,) each."""
+    twists: dict[str, Array] = {mechanism.base: np.zeros(6)}
+    for joint in mechanism.topology.outward:
+        T_parent_child, S = joint_motion(joint, q[mechanism.q_slices[joint.name]])
+        Ad_child_parent = spatial.inverse_adjoint(T_parent_child)
+        twists[joint.child] = child_twist(Ad_child_parent, S, v[mechanism.v_slices[joint.name]], twists[joint.parent])
+    return twists
+
+
+def link_jacobian(mechanism: Mechanism, q: Array, name: str) -> Array:
+    """The body Jacobian of a link or frame: V = J v in its own axes, shape (6, nv)."""
+    J = np.zeros((6, mechanism.nv), dtype=object if q.dtype == object else np.float64)
+    link, T_child_place = mechanism.place(name)
     for joint in mechanism.topology.path_to_base(link):
         T_parent_child, S = joint_motion(joint, q[mechanism.q_slices[joint.name]])
-        J[:, mechanism.v_slices[joint.name]] = Ad_link_child @ S
-        Ad_link_child = Ad_link_child @ spatial.inverse_adjoint(T_parent_child)
+        J[:, mechanism.v_slices[joint.name]] = spatial.inverse_adjoint(T_child_place) @ S
+        T_child_place = T_parent_child @ T_child_place
     return J
 
 
-def integrate(mechanism: Mechanism, q: Floats, v: Floats, step: float = 1.0) -> Floats:
-    """The configuration reached from q by moving with constant v for a time step, shape (nq,)."""
+def in_world_axes(T_world_place: Array, columns: Array) -> Array:
+    """Twists of a place's origin, or wrenches about it, turned to the axes of the world, shape (6, ...)."""
+    R = T_world_place[:3, :3]
+    return np.concatenate([R @ columns[:3], R @ columns[3:]])
+
+
+def integrate(mechanism: Mechanism, q: Floats, v: Floats, step: float | Floats = 1.0) -> Floats:
+    """The configuration reached from q by moving with constant v for a time step, shape (..., nq)."""
+    way, slices = step * v, mechanism.v_slices
     parts = [
-        joint.type.moved(joint.axes, q[mechanism.q_slices[joint.name]], step * v[mechanism.v_slices[joint.name]])
-        for joint in mechanism.joints
+        joint.type.moved(joint.axes, q[..., mechanism.q_slices[joint.name]], way[..., slices[joint.name]])
+        for joint in mechanism.movable_joints
     ]
-    return stacked(parts)
+    return _joined(parts, q, way)
+
+
+def difference(mechanism: Mechanism, start: Floats, end: Floats) -> Floats:
+    """The constant velocity that leads from one configuration to another in unit time, shape (..., nv)."""
+    slices = mechanism.q_slices
+    parts = [
+        joint.type.way(joint.axes, start[..., slices[joint.name]], end[..., slices[joint.name]])
+        for joint in mechanism.movable_joints
+    ]
+    return _joined(parts, start, end)
+
+
+def _joined(parts: list[Floats], *states: Floats) -> Floats:
+    """Entries of joints one after the other; without any, none."""
+    nothing = np.zeros((*np.broadcast_shapes(*(state.shape[:-1] for state in states)), 0))
+    return np.concatenate([nothing, *parts], axis=-1)

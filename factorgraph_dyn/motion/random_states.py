@@ -186,6 +186,17 @@ def _regularity(place: Place) -> float:
     return float(shares[shares > rank_tolerance(place.mechanism)].min(initial=1.0))
 
 
+def keeps_freedoms(mechanism: Mechanism, q: Floats, usual: Floats, least: float = REGULAR_ENOUGH) -> bool:
+    """Whether closure holds at one configuration what it holds at another, at least by a share of its strength."""
+    own = measured(mechanism)
+    for group in loop_groups(own.mechanism):
+        here, there = (np.linalg.svd(Place(own.mechanism, x / own.q, group).J, compute_uv=False) for x in (q, usual))
+        held = there > rank_tolerance(own.mechanism) * there.max(initial=0.0)
+        if (here[held] < least * there[held]).any():
+            return False
+    return True
+
+
 def _with_coordinates(place: Place, q: Floats) -> Place:
     """The place with its own joints at the coordinates of another configuration."""
     moved = place.q.copy()

@@ -45,6 +45,10 @@ class Ordering:
         allowed = "names of variables, such as 'F[elbow]'"
         object.__setattr__(self, "variables", check_parts(self.variables, str, "variables", allowed, OrderingError))
 
+    def __repr__(self) -> str:
+        first = ", ".join(self.variables[:3])
+        return f"<Ordering {self.name!r} of {len(self)} variables: {first}{', ...' if len(self) > 3 else ''}>"
+
     def __len__(self) -> int:
         return len(self.variables)
 

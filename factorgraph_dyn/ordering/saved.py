@@ -152,8 +152,13 @@ def best(fingerprint: str, mechanism: str, variables: Iterable[str]) -> SavedOrd
     return saved
 
 
-def keep_best(saved: SavedOrdering) -> Path | None:
+def keep_best(saved: SavedOrdering, beaten: SavedOrdering | None = None) -> Path | None:
     """Keep an ordering for ``ordering="search"`` unless a better one of the same objective is there.
+
+    Args:
+        saved: The ordering.
+        beaten: What the search went on from. It gives way whatever its score says, which another version of the
+            compiler may have counted.
 
     Returns:
         Its file, or None where the folder cannot be written or a better one stays.
@@ -166,7 +171,7 @@ def keep_best(saved: SavedOrdering) -> Path | None:
         return None
     except OrderingError:
         known = None  # broken or of another version: of no use to anybody
-    if known is not None and known.objective == saved.objective and known.score <= saved.score:
+    if known is not None and known != beaten and known.objective == saved.objective and known.score <= saved.score:
         return None
     try:
         write(path, saved)

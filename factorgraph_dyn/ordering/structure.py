@@ -115,6 +115,10 @@ class Structure:
     rows: tuple[int, ...]
     graph: LinearGraph
 
+    def __repr__(self) -> str:
+        shape = f"{self.nonzeros} nonzeros, fill {self.fill}, depth {self.depth}"
+        return f"<Structure of {len(self.variables)} variables: {shape}>"
+
     @cached_property
     def _work(self) -> Mapping[Variable, int]:
         """Operations of eliminating each variable and solving for it."""

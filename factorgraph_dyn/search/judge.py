@@ -79,10 +79,12 @@ class Judge:
             score, variables = elites[0]
             return Verdict(variables, score, None, None, None, {})
         check = AccuracyCheck(self.asked.mechanism, self.problem)
+        scores = {names: score for score, names in elites}
         baseline = [
             found
             for name in BASELINES
-            if name in self.named and (found := self._measure(name, self.named[name], math.nan, check))
+            if name in self.named
+            and (found := self._measure(name, self.named[name], scores.get(self.named[name]), check))
         ]
         allowed = check.allowed
         candidates: list[_Candidate] = []
@@ -102,12 +104,13 @@ class Judge:
         named = {x.name: Baseline(x.operations, x.error, x.seconds_a_state) for x in baseline}
         return Verdict(best.variables, best.score, best.operations, best.error, best.seconds_a_state, named)
 
-    def _measure(self, name: str, variables: Names, score: float, check: AccuracyCheck) -> _Candidate | None:
+    def _measure(self, name: str, variables: Names, score: float | None, check: AccuracyCheck) -> _Candidate | None:
         try:
             program = trace(self.asked.mechanism, self.problem, Ordering(name, variables)).program
         except FactorGraphDynError:
             return None
-        return _Candidate(name, variables, score, program.operations, check.error(program))
+        count = program.operations
+        return _Candidate(name, variables, count.total if score is None else score, count, check.error(program))
 
     def _best(self, candidates: list[_Candidate], baseline: list[_Candidate]) -> _Candidate:
         if self.asked.objective == "operations":

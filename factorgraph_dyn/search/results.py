@@ -9,8 +9,16 @@ from typing import Any
 
 from factorgraph_dyn.compiler import Operations
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.notebook import html_table
 from factorgraph_dyn.ordering import Ordering, saved
 from factorgraph_dyn.search.exact import ExactResult
+
+UNITS = {
+    "operations": "operations",
+    "time": "estimated instructions",
+    "depth": "levels and block operations",
+    "blocks": "block operations",
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,7 @@ class SearchResult:
         interrupted: Whether the user stopped it.
         history: (seconds, evaluations, score) whenever the best got better.
         elites: Score and ordering of the best ones.
+        earlier: The best that earlier searches had saved for this problem and objective, or None.
     """
 
     mechanism: Mechanism
@@ -69,6 +78,39 @@ class SearchResult:
     interrupted: bool
     history: tuple[tuple[float, int, float], ...]
     elites: tuple[tuple[float, tuple[str, ...]], ...]
+    earlier: saved.SavedOrdering | None = None
+
+    def __repr__(self) -> str:
+        reached = [f"{_cost(self.saved()):g} {UNITS[self.objective]}"]
+        reached += [f"{name} {b.operations.total}" for name, b in self.baseline.items()]
+        return (
+            f"<SearchResult {self.problem} of {self.mechanism.name!r}: {', '.join(reached)}; "
+            f"{self.evaluations} orderings in {self.seconds:.1f} s>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows(), f"{self.problem} dynamics of {self.mechanism.name}", self.remark)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The result below the classical orderings, for tables."""
+        rows = [_row(name, b.operations, b.error, b.seconds_a_state) for name, b in self.baseline.items()]
+        if self.operations is not None:
+            rows.append(_row(self.name, self.operations, self.error, self.seconds_a_state))
+        else:
+            rows.append({"ordering": self.name, "score": self.score, "proved": self.proved})
+        rows[-1] |= {"evaluations": self.evaluations, "seconds": round(self.seconds, 1)}
+        return rows
+
+    @property
+    def remark(self) -> str:
+        """How the result stands to what earlier searches had saved; empty where there is nothing."""
+        if self.earlier is None:
+            return ""
+        before, now = _cost(self.earlier), _cost(self.saved())
+        if now < before:
+            return f"{now:g} {UNITS[self.objective]} instead of {before:g} of an earlier run."
+        found = f"; this run found {now:g}" if now > before else ""
+        return f"kept {before:g} of an earlier run{found}."
 
     @property
     def name(self) -> str:
@@ -122,3 +164,21 @@ class SearchResult:
             facts,
             self.elites,
         )
+
+
+def _cost(found: saved.SavedOrdering) -> float:
+    """What a search made small, as people count it."""
+    counted = found.facts.get("operations") if found.objective == "operations" else None
+    return float(found.score if counted is None else counted)
+
+
+def _row(name: str, operations: Operations, error: float | None, seconds: float | None) -> dict[str, Any]:
+    row = {
+        "ordering": name,
+        "operations": operations.total,
+        "multiplications": operations.multiplications,
+        "additions": operations.additions,
+        "divisions": operations.divisions,
+        "error": error,
+    }
+    return row if seconds is None else row | {"time_ns": 1e9 * seconds}

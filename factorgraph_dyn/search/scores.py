@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from factorgraph_dyn.compiler.eliminate import GOOD_QUALITY
+from factorgraph_dyn.compiler.pivots import GOOD_QUALITY
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations import LinearGraph
 from factorgraph_dyn.equations.problem import Problem, problem_graph

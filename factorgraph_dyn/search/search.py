@@ -27,6 +27,7 @@ from pathlib import Path
 from time import monotonic
 
 from factorgraph_dyn.checks import as_names, check_choice, check_count, check_kind, check_path, shown
+from factorgraph_dyn.equations.problem import problem_graph
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import ORDERING_NAMES, choose_ordering, saved
@@ -96,9 +97,11 @@ def search_orderings(
         rounds: Cool in this many rounds of some hundred orderings, however much of the budget is left; by default
             as slowly as the budget allows.
         results: A results file to go on from, and to keep up to date.
-        resume: Whether to go on from the results file, if it exists, or to start anew.
+        resume: Whether to go on from the results file, if it exists, and from what earlier searches have saved,
+            or to start anew.
         progress: Whether to show a progress bar; by default where there is a terminal.
-        save: Whether ``ordering="search"`` shall find the result.
+        save: Whether ``ordering="search"`` shall find the result, unless an earlier one is better; without it what
+            was saved does not count either.
 
     Raises:
         InputError: A budget, objective, problem or path that cannot be.
@@ -118,6 +121,8 @@ def search_orderings(
     search = _Search(asked, budget, seed, path)
     if path is not None:
         search.open(path, resume)
+    if save:
+        search.remember(resume)
     own = ProcessExecutor(os.cpu_count() or 1) if executor is None else None
     try:
         with Progress(progress, f"{problem} of {mechanism.name}", budget) as bar:
@@ -129,7 +134,7 @@ def search_orderings(
         if own is not None:
             own.stop()
     if save:
-        saved.keep_best(result.saved())
+        saved.keep_best(result.saved(), beaten=search.earlier if resume else None)
     return result
 
 
@@ -146,6 +151,7 @@ class _Search:
         self.history: list[tuple[float, int, float]] = []
         self.evaluations = 0
         self.interrupted = False
+        self.earlier: saved.SavedOrdering | None = None
         self._resumed: tuple[tuple[float, Names], ...] = ()
 
     @property
@@ -169,11 +175,30 @@ class _Search:
                     f"{known.objective!r}; asked for are {self.asked.problem!r} and "
                     f"{self.asked.objective!r}. Name another file, or pass resume=False."
                 )
-            self._resumed = ((known.score, known.variables), *known.elites)
+            self._go_on_from(known)
         elif path.is_dir() or not os.access(path.parent, os.W_OK):
             raise InputError(
                 f"The results file {str(path)!r} cannot be written. Choose a path in a folder that exists and is yours."
             )
+
+    def remember(self, resume: bool) -> None:
+        """Look up what earlier searches have saved, to go on from it or to be measured by it."""
+        mechanism = self.asked.mechanism
+        variables = problem_graph(mechanism, self.problem).by_name
+        try:
+            known = saved.best(mechanism.fingerprint, mechanism.name, variables)
+        except OrderingError:
+            return  # nothing, or nothing of use
+        if known.objective == self.asked.objective:
+            if resume:
+                self._go_on_from(known)
+            elif self.earlier is None:
+                self.earlier = known
+
+    def _go_on_from(self, known: saved.SavedOrdering) -> None:
+        self._resumed += ((known.score, known.variables), *known.elites)
+        if self.earlier is None or known.score < self.earlier.score:
+            self.earlier = known
 
     def start(self) -> None:
         """Score what is known already."""
@@ -317,6 +342,7 @@ class _Search:
             interrupted=self.interrupted,
             history=tuple(self.history),
             elites=self.elites.sorted(),
+            earlier=self.earlier,
         )
         if self.path is not None:
             saved.write(self.path, result.saved())

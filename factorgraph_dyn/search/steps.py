@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn.compiler.describe.split import listed
-from factorgraph_dyn.compiler.eliminate import Eliminated, Elimination, Row, Unknown
+from factorgraph_dyn.compiler.eliminate import Eliminated, Elimination, Unknown
+from factorgraph_dyn.compiler.pivots import Row
 from factorgraph_dyn.compiler.tape import tape as t
 from factorgraph_dyn.compiler.tape.tape import Node
 from factorgraph_dyn.compiler.trace import Tracer

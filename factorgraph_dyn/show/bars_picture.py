@@ -37,11 +37,13 @@ def draw_bars(rows: Sequence[Mapping[str, Any]], title: str) -> Any:
     across = 4 if len(costs) > 6 else min(len(costs), 3)
     down = -(-len(costs) // across)
     panel = 0.26 * len(shown) + 0.75
-    figure = new_figure(3.3 * across + 0.9, panel * down + 0.6)
+    figure = new_figure(3.3 * across + 0.9, panel * down + 0.85)
     height = figure.get_size_inches()[1]
     write_title(figure, title)
+    words = "shorter is better; green: the best of all"
+    figure.text(0.5, 0.14 / height, words, ha="center", va="center", fontsize=7.5, color=GREY)
     grid = figure.add_gridspec(down, across, left=0.1, right=0.97, top=1 - 0.85 / height,
-                               bottom=0.15 / height, wspace=0.12, hspace=0.55 / (panel - 0.55))  # fmt: skip
+                               bottom=0.4 / height, wspace=0.12, hspace=0.55 / (panel - 0.55))  # fmt: skip
     names = [shortened(str(row["ordering"]), 14, 1) for row in shown]
     for index, cost in enumerate(costs):
         axes = figure.add_subplot(grid[index // across, index % across])

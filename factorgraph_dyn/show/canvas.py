@@ -5,6 +5,8 @@ Names come from model files and are drawn as they are, never read as formulas.
 
 from __future__ import annotations
 
+from functools import cache
+from io import StringIO
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -45,15 +47,29 @@ def new_figure(width: float, height: float, **options: Any) -> Any:
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
     except ImportError:
         raise FactorGraphDynError(
             "Pictures need matplotlib, which is not installed. Install it with: "
             "pip install 'factorgraph_dyn[plot]'. The interactive page (fgdyn report) works without it."
         ) from None
-    figure = Figure(figsize=(min(width, LARGEST_INCHES), min(height, LARGEST_INCHES)), facecolor="white", **options)
+    size = (min(width, LARGEST_INCHES), min(height, LARGEST_INCHES))
+    figure = _picture_class()(figsize=size, facecolor="white", **options)
     FigureCanvasAgg(figure)
     return figure
+
+
+@cache
+def _picture_class() -> Any:
+    """Matplotlib's figure, which notebooks show without being told to."""
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        def _repr_svg_(self) -> str:
+            text = StringIO()
+            _write(self, text, "svg")
+            return text.getvalue()
+
+    return Picture
 
 
 def plain_axes(figure: Any, place: Any, bounds: tuple[float, float, float, float]) -> Any:
@@ -102,18 +118,23 @@ def check_drawable(path: str | FilePath) -> None:
 
 def save_figure(figure: Any, path: str | FilePath) -> None:
     """Write a figure as SVG, PNG or PDF, by the file's ending; the same figure gives the same file."""
-    import matplotlib
-
     file = check_ending(path)
-    _use_fonts_of_all_scripts(figure)
-    side = max(figure.get_size_inches())
-    without_date = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[file.suffix.lower()]
-    options: Any = {"svg.fonttype": "none", "svg.hashsalt": "factorgraph_dyn", "pdf.fonttype": 42}
     try:
-        with matplotlib.rc_context(options):
-            figure.savefig(file, dpi=min(150.0, LARGEST_PIXELS / side), metadata=without_date)
+        _write(figure, file, file.suffix.lower()[1:])
     except OSError as error:
         raise InputError(f"The picture {str(file)!r} cannot be written: {error.strerror or error}.") from None
+
+
+def _write(figure: Any, target: Any, format: str) -> None:
+    """Write a figure to a file or stream; the same figure gives the same bytes."""
+    import matplotlib
+
+    _use_fonts_of_all_scripts(figure)
+    side = max(figure.get_size_inches())
+    without_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[format]
+    options: Any = {"svg.fonttype": "none", "svg.hashsalt": "factorgraph_dyn", "pdf.fonttype": 42}
+    with matplotlib.rc_context(options):
+        figure.savefig(target, format=format, dpi=min(150.0, LARGEST_PIXELS / side), metadata=without_date)
 
 
 def _use_fonts_of_all_scripts(figure: Any) -> None:

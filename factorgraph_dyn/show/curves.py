@@ -33,34 +33,35 @@ def _towards(start: Floats, end: Floats, distance: float) -> Floats:
     return start + (end - start) * min(distance / max(length, 1e-9), 0.5)
 
 
-def clear_curve(start: Point, end: Point, obstacles: Floats, clearance: float) -> Path:
+def clear_curve(start: Point, end: Point, obstacles: Floats, clearance: float | Floats) -> Path:
     """The least bent curve from start to end that keeps its distance from obstacles.
 
     Args:
         start: First point.
         end: Last point.
         obstacles: Centres of what stands around, shape (n, 2); those at the ends do not count.
-        clearance: Distance to keep; where no curve keeps it, the one that comes nearest to it is taken.
+        clearance: Distance to keep, of all or of each; where no curve keeps it, the one that comes nearest to it
+            is taken.
     """
     p, q = np.array(start), np.array(end)
     if len(obstacles):
+        keep = np.broadcast_to(np.asarray(clearance, dtype=np.float64), len(obstacles))
         at_ends = (np.abs(obstacles - p).max(axis=1) < 1e-6) | (np.abs(obstacles - q).max(axis=1) < 1e-6)
         off_line = _distances(np.array([p, q]), obstacles)
-        obstacles = obstacles[~at_ends & (off_line < max(BOWS) + clearance)]
-        off_line = off_line[~at_ends & (off_line < max(BOWS) + clearance)]
-        if len(obstacles) and off_line.min() < clearance:
-            return _bent(p, q, obstacles, clearance)
+        near = ~at_ends & (off_line < max(BOWS) + keep)
+        if (off_line[near] < keep[near]).any():
+            return _bent(p, q, obstacles[near], keep[near])
     return (start, end)
 
 
-def _bent(p: Floats, q: Floats, obstacles: Floats, clearance: float) -> Path:
-    best, best_distance = _arc(p, q, BOWS[0]), -1.0
+def _bent(p: Floats, q: Floats, obstacles: Floats, clearance: Floats) -> Path:
+    best, best_room = _arc(p, q, BOWS[0]), -np.inf
     for bow in BOWS:
         curve = _arc(p, q, bow)
-        distance = float(_distances(curve, obstacles).min())
-        if distance > best_distance + 1e-9:
-            best, best_distance = curve, distance
-        if distance >= clearance:
+        room = float((_distances(curve, obstacles) / clearance).min())
+        if room > best_room + 1e-9:
+            best, best_room = curve, room
+        if room >= 1:
             break
     return tuple((x, y) for x, y in best.tolist())
 

@@ -13,7 +13,6 @@ from factorgraph_dyn.show.canvas import (
     GREY,
     INCHES,
     INK,
-    MEANING,
     NEW,
     PALE,
     new_figure,
@@ -22,7 +21,8 @@ from factorgraph_dyn.show.canvas import (
     write_text,
 )
 from factorgraph_dyn.show.curves import Point
-from factorgraph_dyn.show.layout import SYMBOL, Heading, Layout, Node
+from factorgraph_dyn.show.layout import Heading, Layout, Node
+from factorgraph_dyn.show.legend import Mark, add_legend, arrow_marks, graph_marks, kind_marks, legend_inches
 from factorgraph_dyn.show.places import RADIUS
 from factorgraph_dyn.show.subject import ShownStep, elimination_steps
 
@@ -33,7 +33,8 @@ def draw_graph(layout: Layout) -> Any:
     """The factor graph: circles unknown, squares known, dots equations."""
     subject = layout.subject
     title = f"{subject.mechanism.name}: {subject.problem} dynamics"
-    figure, axes = framed(layout.bounds, title, legend_of_graph(layout))
+    kinds = (node.variable.kind for node in layout.nodes.values())
+    figure, axes = framed(layout.bounds, title, [*graph_marks(), *kind_marks(kinds)])
     paint_headings(axes, layout.headings)
     paint_factors(axes, layout, range(len(layout.dots)))
     for node in layout.nodes.values():
@@ -45,32 +46,34 @@ def draw_dag(layout: Layout, ordering: Ordering) -> Any:
     """The Bayes net of an ordering: arrows lead from what a variable depends on to the variable."""
     subject = layout.subject
     title = f"{subject.mechanism.name}: {subject.problem} dynamics, {ordering.name} ordering"
-    legend = "arrows lead from what a variable depends on to the variable   orange: fill   "
-    legend += "small numbers: order of elimination"
     steps = elimination_steps(subject, ordering)
     arrows = [(parent, step.variable) for step in steps for parent in step.parents]
-    figure, axes = framed(layout.dag_bounds(arrows), title, legend)
+    marks = [*kind_marks(layout.nodes[step.variable].variable.kind for step in steps), *arrow_marks()]
+    figure, axes = framed(layout.dag_bounds(arrows), title, marks, "small numbers: order of elimination")
+    ranks = layout.rank_places(arrows)
     paint_headings(axes, layout.unknown_headings)
     paint_arrows(axes, layout, steps)
     for rank, step in enumerate(steps, 1):
-        paint_node(axes, layout.nodes[step.variable], rank=rank)
+        paint_node(axes, layout.nodes[step.variable])
+        write_text(axes, *ranks[step.variable], str(rank), fontsize=5.8, color=GREY, zorder=6)
     return figure
 
 
-def framed(bounds: tuple[float, float, float, float], title: str, legend: str) -> tuple[Any, Any]:
-    """A figure that shows bounds, with its title and legend, and the axes to draw on."""
+def framed(
+    bounds: tuple[float, float, float, float], title: str, marks: Sequence[Mark], remark: str = ""
+) -> tuple[Any, Any]:
+    """A figure that shows bounds, with its title, legend and remark, and the axes to draw on."""
     left, right, bottom, top = bounds
     width = max((right - left) * INCHES, 4.5)
     height = (top - bottom) * INCHES
-    lines = legend_lines(legend, width)
-    room = 0.2 * len(lines) + 0.1
+    below = 0.24 if remark else 0.04
+    room = below + legend_inches(marks, width)
     total = height + TITLE_INCHES + room
     figure = new_figure(width, total)
     axes = plain_axes(figure, (0, room / total, 1, height / total), bounds)
     write_title(figure, title)
-    for line, text in enumerate(reversed(lines)):
-        place = (0.14 + 0.2 * line) / total
-        figure.text(0.5, place, text, ha="center", va="center", fontsize=7.5, color=GREY)
+    add_legend(figure, marks, below)
+    figure.text(0.5, 0.14 / total, remark, ha="center", va="center", fontsize=7.5, color=GREY)
     return figure, axes
 
 
@@ -82,38 +85,21 @@ def write_title(figure: Any, title: str) -> None:
                 parse_math=False)  # fmt: skip
 
 
-def legend_lines(legend: str, width: float) -> list[str]:
-    """A legend, whose parts three blanks separate, in as many lines as its width in inches needs."""
-    lines = [""]
-    for part in legend.split("   "):
-        if lines[-1] and len(lines[-1]) + len(part) + 3 > width * 14:
-            lines.append("")
-        lines[-1] += ("   " if lines[-1] else "") + part
-    return lines
-
-
-def legend_of_graph(layout: Layout) -> str:
-    """What shapes and letters mean."""
-    kinds = dict.fromkeys(node.variable.kind for node in layout.nodes.values())
-    words = [f"{SYMBOL[kind]} {MEANING[kind]}" for kind in MEANING if kind in kinds]
-    return "   ".join(["circles: unknown", "squares: known", "dots: equations", *words])
-
-
 def paint_headings(axes: Any, headings: Sequence[Heading], size: float = 7.0) -> None:
     """Names of joints above their columns, of links above their accelerations."""
     behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
     for heading in headings:
         x, y = heading.place
         style: dict[str, Any] = {"fontsize": size, "linespacing": 1.1, "zorder": 2.2, "bbox": behind}
+        text = "\n".join(heading.lines)
         if heading.kind == "link":
-            text = shortened(heading.text, 10, 3)
             write_text(axes, x, y, text, color=GREY, style="italic", **style)
         elif heading.kind == "coupling":
-            write_text(axes, x, y, shortened(heading.text, 18, 2), color=COLOUR["lambda"], **style)
+            write_text(axes, x, y, text, color=COLOUR["lambda"], **style)
         elif heading.starts_strip:  # the way down from the parent runs close on the left
-            write_text(axes, x - 0.38, y, shortened(heading.text, 12, 3), ha="left", va="bottom", **style)
+            write_text(axes, x - 0.38, y, text, ha="left", va="bottom", **style)
         else:
-            write_text(axes, x, y, shortened(heading.text, 16, 3), va="bottom", **style)
+            write_text(axes, x, y, text, va="bottom", **style)
 
 
 def paint_factors(axes: Any, layout: Layout, factors: Collection[int], scale: float = 1.0) -> None:
@@ -128,8 +114,7 @@ def paint_factors(axes: Any, layout: Layout, factors: Collection[int], scale: fl
         axes.scatter(*zip(*points, strict=True), s=26 * scale**2, color=INK, zorder=3)
 
 
-def paint_node(axes: Any, node: Node, *, rank: int | None = None, strong: bool = False,
-               faded: bool = False, scale: float = 1.0) -> None:  # fmt: skip
+def paint_node(axes: Any, node: Node, *, strong: bool = False, faded: bool = False, scale: float = 1.0) -> None:
     """A circle or square with its letter and number."""
     from matplotlib.patches import Circle, Rectangle
 
@@ -147,9 +132,6 @@ def paint_node(axes: Any, node: Node, *, rank: int | None = None, strong: bool =
     colour = GREY if faded else "white" if strong else INK
     axes.text(x, y - 0.02, f"${letter}_{{{node.number}}}$", ha="center", va="center", fontsize=10 * scale,
               color=colour, zorder=5)  # fmt: skip
-    if rank is not None:
-        write_text(axes, x + RADIUS * 0.95, y - RADIUS * 0.95, str(rank), fontsize=5.8 * scale, color=GREY,
-                   zorder=6, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4})  # fmt: skip
 
 
 def paint_arrows(axes: Any, layout: Layout, steps: Sequence[ShownStep], scale: float = 1.0) -> None:

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from factorgraph_dyn.equations import Variable
+from factorgraph_dyn.show.canvas import shortened
 from factorgraph_dyn.show.curves import Path, Point, clear_curve, rounded, shorten
 from factorgraph_dyn.show.places import RADIUS, ROW, Places, find_places
 from factorgraph_dyn.show.subject import Subject
@@ -20,6 +21,13 @@ from factorgraph_dyn.spatial import Floats
 SYMBOL = {"A": "A", "F": "F", "a": "a", "tau": "τ", "lambda": "λ", "V": "V"}
 DOWN_FROM_ACCELERATION = 0.5  # how far right of a link the way down to its branches runs
 CLEARANCE = RADIUS + 0.1
+LETTER_CLEARANCE = 0.17
+LETTER = 0.1  # width of a letter of a name
+NAME_WIDTH = {"link": 10, "joint": 16, "loop": 16, "coupling": 18}  # letters of a line of a name
+NAME_LINES = {"link": 3, "joint": 3, "loop": 3, "coupling": 2}
+STRIP_NAME_WIDTH = 12  # letters, where a strip starts
+LINE = 0.22  # height of a line of a name
+RANK_TURNS = (-45, 45, 225, 135, 0, 180, 270, 90)  # degrees at which the number beside a circle may stand
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,24 @@ class Heading:
     kind: str
     place: Point
     starts_strip: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        """The name as it is written, line by line."""
+        width = STRIP_NAME_WIDTH if self.starts_strip else NAME_WIDTH[self.kind]
+        return shortened(self.text, width, NAME_LINES[self.kind]).split("\n")
+
+    @property
+    def letters(self) -> list[Point]:
+        """Places that its letters cover."""
+        x, y = self.place
+        lines = self.lines
+        top = y + LINE * (0.5 * (len(lines) - 1) if self.kind in ("link", "coupling") else len(lines) - 0.5)
+        found: list[Point] = []
+        for row, line in enumerate(lines):
+            left = x - 0.38 if self.starts_strip else x - 0.5 * LETTER * (len(line) - 1)
+            found += [(left + LETTER * k, top - LINE * row) for k in range(len(line))]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +132,29 @@ class Layout:
         """Centres of the circles, shape (n, 2)."""
         return np.array([node.place for node in self.nodes.values() if not node.known]).reshape(-1, 2)
 
+    @cached_property
+    def _in_the_way(self) -> tuple[Floats, Floats]:
+        """What arrows keep clear of: circles and letters of names; places of shape (n, 2), and distances, (n,)."""
+        letters = [place for heading in self.unknown_headings for place in heading.letters]
+        places = np.concatenate([self.unknown_places, np.array(letters).reshape(-1, 2)])
+        return places, np.repeat([CLEARANCE, LETTER_CLEARANCE], [len(self.unknown_places), len(letters)])
+
+    def rank_places(self, arrows: Iterable[tuple[str, str]]) -> Mapping[str, Point]:
+        """Where the number of a variable in the ordering stands: beside its circle, where the fewest arrows end."""
+        ends: dict[str, list[Point]] = {name: [] for name in self.subject.graph.by_name}
+        for parent, child in arrows:
+            path = self.arrow(parent, child)
+            ends[parent].append(path[0])
+            ends[child].append(path[-1])
+        letters = [place for heading in self.unknown_headings for place in heading.letters]
+        return {name: _beside(self.nodes[name].place, [*points, *letters]) for name, points in ends.items()}
+
     def arrow(self, parent: str, child: str) -> Path:
         """The line of a dependency from the rim of a parent to the rim of its child."""
         key = (parent, child)
         if key not in self._curves:
             start, end = self.nodes[parent].place, self.nodes[child].place
-            path = clear_curve(start, end, self.unknown_places, CLEARANCE)
+            path = clear_curve(start, end, *self._in_the_way)
             self._curves[key] = shorten(path, RADIUS, RADIUS + 0.02)
         return self._curves[key]
 
@@ -189,6 +232,15 @@ def _headings(subject: Subject, places: Places, drawn: set[str]) -> list[Heading
         Heading(name, "coupling", (x, y + ROW["lambda"] - RADIUS - 0.45)) for name, (x, y) in places.coupling.items()
     ]
     return headings
+
+
+def _beside(centre: Point, ends: Sequence[Point]) -> Point:
+    """A place beside a circle, as far as possible from where lines end at its rim."""
+    turns = np.radians(RANK_TURNS)
+    places = np.array(centre) + 1.32 * RADIUS * np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    gaps = np.array([min((np.hypot(*(place - end)) for end in ends), default=1.0) for place in places])
+    best = places[int(np.argmax(np.minimum(gaps, 0.8 * RADIUS)))]
+    return float(best[0]), float(best[1])
 
 
 def _around(points: Sequence[Point], headings: Sequence[Heading]) -> tuple[float, float, float, float]:

@@ -21,6 +21,7 @@ from factorgraph_dyn.show.canvas import (
 )
 from factorgraph_dyn.show.graph_picture import write_title
 from factorgraph_dyn.show.layout import Layout
+from factorgraph_dyn.show.legend import add_legend, block_marks, fill_mark, legend_inches
 from factorgraph_dyn.show.subject import elimination_steps
 
 CELL_INCHES = 0.26  # of a block of size 6
@@ -56,9 +57,13 @@ def draw_matrix(layout: Layout, ordering: Ordering) -> Any:
     names = [shortened(str(factor), 26, 1) for factor in factors]
     size = (_ends(columns)[-1] * CELL_INCHES, max(_ends(rows)[-1], _ends(columns)[-1]) * CELL_INCHES)
     width = 2 * size[0] + LABEL_INCHES + 1.5
-    height = size[1] + 1.35
+    kinds = (layout.nodes[name].variable.kind for name in ordering)
+    marks = [*block_marks(kinds, (factor.kind for factor in factors)), fill_mark(block=True)]
+    below = legend_inches(marks, max(width, 7.5))
+    height = size[1] + 1.35 + below
     figure = new_figure(max(width, 7.5), height)
     write_title(figure, title)
+    add_legend(figure, marks)
     total = figure.get_size_inches()[0]
     side = (total - width) / 2
     panels = (
@@ -66,7 +71,7 @@ def draw_matrix(layout: Layout, ordering: Ordering) -> Any:
         (side + LABEL_INCHES + 0.95 + size[0], caption, columns, labels, after),
     )
     for left, text, row_sizes, row_names, blocks in panels:
-        box = (left / total, 0.1 / height, size[0] / total, size[1] / height)
+        box = (left / total, (0.1 + below) / height, size[0] / total, size[1] / height)
         _panel(figure, box, row_sizes, columns, blocks, row_names, labels, text, size)
     return figure
 

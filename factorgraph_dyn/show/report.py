@@ -1,34 +1,30 @@
 """One page that steps through the elimination of every ordering: self-contained, no network.
 
-Takes a mechanism and a problem; writes an HTML file with its own style, script and data. The data is
-JSON in which every '<', '>' and '&' is escaped, the script builds the page from text nodes only, and
-a content security policy allows nothing but that one script: names in model files cannot do harm.
+Takes a mechanism and a problem; writes an HTML file with its own style, script and data (see `web_page`).
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from factorgraph_dyn.checks import as_names, check_path, shown
+from factorgraph_dyn.checks import as_names, shown
 from factorgraph_dyn.compare.orderings import compare_orderings
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, OrderingLike
+from factorgraph_dyn.show.canvas import MEANING
 from factorgraph_dyn.show.curves import Path as Line
-from factorgraph_dyn.show.layout import Heading, Layout, make_layout
+from factorgraph_dyn.show.layout import SYMBOL, Heading, Layout, make_layout
 from factorgraph_dyn.show.steps_picture import place_of_new
 from factorgraph_dyn.show.subject import elimination_steps, make_subject
 from factorgraph_dyn.show.tree_picture import place_cliques
+from factorgraph_dyn.show.web_page import web_page, write_page
+from factorgraph_dyn.solve.loops.diagnosis import diagnose
 
 SCRIPTS = ("shapes.js", "pictures.js", "page.js")  # one script, in this order
 
@@ -58,14 +54,7 @@ def write_report(
         FactorGraphDynError: An unknown word, an ordering that does not fit, or a path that cannot be
             written.
     """
-    file = check_path(path, "The path of the report")
-    if file.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"The report {str(file)!r} must end in .html.")
-    page = report_page(mechanism, problem, orderings, known_accelerations, kernels)
-    try:
-        file.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"The report {str(file)!r} cannot be written: {error.strerror}.") from None
+    write_page(report_page(mechanism, problem, orderings, known_accelerations, kernels), path, "the report")
 
 
 def report_page(
@@ -77,17 +66,7 @@ def report_page(
 ) -> str:
     """The page as text."""
     data = report_data(mechanism, problem, orderings, known_accelerations, kernels)
-    script = "\n".join(_part(name) for name in SCRIPTS)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    values = {
-        "TITLE": html.escape(f"{mechanism.name}: {problem} dynamics"),
-        "POLICY": f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
-        "STYLE": _part("page.css"),
-        "DATA": _harmless_json(data),
-        "SCRIPT": script,
-    }
-    pieces = _part("page.html").split("@@")  # odd pieces are the names of values
-    return "".join(values[piece] if index % 2 else piece for index, piece in enumerate(pieces))
+    return web_page("page", f"{mechanism.name}: {problem} dynamics", data, SCRIPTS)
 
 
 def report_data(
@@ -110,6 +89,7 @@ def report_data(
         "mechanism": mechanism.name,
         "problem": problem,
         "facts": _facts(mechanism, layout),
+        "kinds": [[kind, SYMBOL[kind], words] for kind, words in MEANING.items()],
         "nodes": [
             {
                 "name": name,
@@ -199,6 +179,7 @@ def _ordering_data(
         "name": ordering.name,
         "steps": steps,
         "cliques": cliques,
+        "ranks": {number[name]: _point(place) for name, place in layout.rank_places(pairs).items()},
         "bounds": _bounds(layout.dag_bounds(pairs)),
     }
 
@@ -227,12 +208,26 @@ def _facts(mechanism: Mechanism, layout: Layout) -> list[str]:
         "loop": len(mechanism.loops),
         "coupling": len(mechanism.couplings),
     }
-    facts = [f"{count} {noun}{'s' if count != 1 else ''}" for noun, count in counts.items() if count]
+    facts = [_counted(count, noun) for noun, count in counts.items() if count]
+    if mechanism.is_closed_kind:
+        facts[facts.index(_counted(mechanism.nv, "freedom"))] += f" of the tree, mobility {_mobility(mechanism)}"
     return [
         *facts,
         f"{len(graph.variables)} variables with {graph.columns} entries",
         f"{len(graph.factors)} equations with {graph.rows} rows",
     ]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
+
+
+def _mobility(mechanism: Mechanism) -> str:
+    """The freedoms that loops and couplings leave, at a usual configuration."""
+    try:
+        return str(diagnose(mechanism, mechanism.random_state(0)[0]).usual_mobility)
+    except FactorGraphDynError:
+        return "not known"  # no closed configuration was found
 
 
 def _plain(value: Any) -> Any:
@@ -266,13 +261,3 @@ def _heading(heading: Heading) -> dict[str, Any]:
         "at": _point(heading.place),
         "left": heading.starts_strip,
     }
-
-
-def _harmless_json(data: Any) -> str:
-    """JSON that cannot end the script element it stands in, whatever names it holds."""
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _part(name: str) -> str:
-    return resources.files("factorgraph_dyn.show").joinpath("page", name).read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ an equation that elimination made is a pink diamond.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import ceil, log
 from pathlib import Path as FilePath
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.show.canvas import INCHES, check_ending, new_figure, plain_axes, shortened
+from factorgraph_dyn.show.canvas import GREY, INCHES, check_ending, new_figure, plain_axes, shortened
 from factorgraph_dyn.show.curves import Point
 from factorgraph_dyn.show.graph_picture import (
     paint_arrows,
@@ -26,10 +27,12 @@ from factorgraph_dyn.show.graph_picture import (
     write_title,
 )
 from factorgraph_dyn.show.layout import Layout
+from factorgraph_dyn.show.legend import Mark, add_legend, graph_marks, kind_marks, legend_inches, step_marks
 from factorgraph_dyn.show.places import RADIUS
 from factorgraph_dyn.show.subject import ShownStep, elimination_steps
 
 MOST_PANELS = 12
+READING = "A3 | A2, a3: A3 is eliminated and depends on A2 and a3"
 STRIP_WIDTH = 24.0  # inches that the panels of a row share where they would be wider
 SHAPE = 1.3  # width by height that the whole picture comes close to
 ROOM_OF_NEW = 0.22  # units around an equation that elimination made
@@ -48,9 +51,16 @@ def draw_steps(layout: Layout, ordering: Ordering) -> Any:
     scale = min(1.0, STRIP_WIDTH / (across * width))
     caption = 0.32
     panel = (width * scale, height * scale + caption)
-    figure = new_figure(max(across * panel[0], 5.0), down * panel[1] + 0.55)
+    marks = _marks(layout)
+    total_width = max(across * panel[0], 5.0)
+    below = legend_inches(marks, total_width) + 0.24
+    figure = new_figure(total_width, down * panel[1] + 0.55 + below)
     total_width, total_height = figure.get_size_inches()
     write_title(figure, _title(layout, ordering))
+    add_legend(figure, marks, 0.24)
+    remark = "; ".join(filter(None, (READING, _skipped(chosen))))
+    figure.text(0.5, 0.14 / total_height, shortened(remark, int(total_width * 14), 1), ha="center", va="center",
+                fontsize=7.5, color=GREY)  # fmt: skip
     for index, count in enumerate(chosen):
         row, column = divmod(index, across)
         x = column * total_width / across
@@ -69,7 +79,10 @@ def animate_steps(layout: Layout, ordering: Ordering, path: str | FilePath) -> N
     file = check_ending(path, (".gif",))
     steps = elimination_steps(layout.subject, ordering)
     left, right, bottom, top = bounds = steps_bounds(layout, steps)
-    width, height = max((right - left) * INCHES, 5.0), (top - bottom) * INCHES + 0.9
+    marks = _marks(layout)
+    width = max((right - left) * INCHES, 5.0)
+    below = legend_inches(marks, width)
+    height = (top - bottom) * INCHES + 0.9 + below
     figure = new_figure(width, height)
     from matplotlib.animation import PillowWriter
 
@@ -80,7 +93,8 @@ def animate_steps(layout: Layout, ordering: Ordering, path: str | FilePath) -> N
             for count in range(len(steps) + 1):
                 figure.clear()
                 write_title(figure, _title(layout, ordering))
-                axes = plain_axes(figure, (0, 0, 1, 1 - 0.9 / height), bounds)
+                add_legend(figure, marks)
+                axes = plain_axes(figure, (0, below / height, 1, 1 - (0.9 + below) / height), bounds)
                 words = shortened(step_words(layout, steps, count), int(13 * width), 1)
                 figure.text(0.5, 1 - 0.65 / height, words, ha="center", fontsize=9, parse_math=False)
                 paint_step(axes, layout, steps, count, 1.0)
@@ -147,6 +161,19 @@ def step_words(layout: Layout, steps: Sequence[ShownStep], count: int) -> str:
 def _title(layout: Layout, ordering: Ordering) -> str:
     subject = layout.subject
     return f"{subject.mechanism.name}: {subject.problem} dynamics, {ordering.name} ordering, step by step"
+
+
+def _marks(layout: Layout) -> list[Mark]:
+    return [*graph_marks(), *kind_marks(node.variable.kind for node in layout.nodes.values()), *step_marks()]
+
+
+def _skipped(chosen: Sequence[int]) -> str:
+    """Which steps have no picture, in words."""
+    runs = [(one + 1, other - 1) for one, other in pairwise(chosen) if other > one + 1]
+    if not runs:
+        return ""
+    steps = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in runs)
+    return f"not shown: {'step' if steps.isdigit() else 'steps'} {steps}"
 
 
 def _panels_across(panels: int, width: float, height: float) -> int:

@@ -14,6 +14,7 @@ from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.show.canvas import COLOUR, FAINT, GREY, INK, PALE, new_figure, plain_axes, write_text
 from factorgraph_dyn.show.graph_picture import write_title
 from factorgraph_dyn.show.layout import Layout
+from factorgraph_dyn.show.legend import add_legend, kind_marks, legend_inches
 
 CHARACTER = 0.078  # inches of a character at the size used
 BOX_HEIGHT = 0.3
@@ -117,10 +118,13 @@ def draw_tree(layout: Layout, ordering: Ordering) -> Any:
     right = max((c.x + c.width / 2 for c in cliques), default=1.0) + 0.3
     short = max(0.0, 4.8 - (right - left)) / 2
     left, right = left - short, right + short
-    figure = new_figure(right - left, base[-1] + 0.85)
-    height = base[-1] + 0.85
+    marks = kind_marks(layout.nodes[clique.frontals[0]].variable.kind for clique in cliques)
+    below = 0.3 + legend_inches(marks, right - left)
+    height = base[-1] + 0.55 + below
+    figure = new_figure(right - left, height)
+    add_legend(figure, marks, 0.24)
     write_title(figure, f"{subject.mechanism.name}: {subject.problem} dynamics, {ordering.name} ordering")
-    axes = plain_axes(figure, (0, 0.3 / height, 1, base[-1] / height), (left, right, 0, base[-1]))
+    axes = plain_axes(figure, (0, below / height, 1, base[-1] / height), (left, right, 0, base[-1]))
     for k in range(levels):
         count = sum(clique.level == k for clique in cliques)
         if k % 2 == 0:
@@ -145,6 +149,7 @@ def draw_tree(layout: Layout, ordering: Ordering) -> Any:
             )
         )  # fmt: skip
         write_text(axes, clique.x, y, "\n".join(clique.lines), fontsize=8.5, zorder=3, linespacing=1.15)
-    legend = f"eliminated together | what they depend on   {len(cliques)} cliques in {levels} parallel steps"
+    legend = "eliminated together | what they depend on; coloured as the first of them; "
+    legend += f"{len(cliques)} cliques in {levels} parallel steps"
     figure.text(0.5, 0.15 / height, legend, ha="center", va="center", fontsize=7.5, color=GREY)
     return figure

@@ -15,9 +15,10 @@ closure are those of the equations as they are written, by least squares where t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,9 @@ from factorgraph_dyn.equations.problem import PROBLEMS
 from factorgraph_dyn.equations.quantities import check_output, split_derivative, split_name
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.motion import masses
+from factorgraph_dyn.motion.kinematics import link_jacobian, place_pose
+from factorgraph_dyn.motion.masses import moving_bodies
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve.dual import changes_of, duals
 from factorgraph_dyn.solve.dynamics import Wrenches, forward_dynamics, inverse_dynamics
@@ -35,9 +39,26 @@ from factorgraph_dyn.solve.elimination import eliminate
 from factorgraph_dyn.solve.loops.closed import closed_responses
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.solve.solution import Solution
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Array, Floats, inverse_adjoint
 
 _DIRECTIONS = "directions"
+
+
+def _twist(state: State, name: str) -> Array:
+    link, pose = state.mechanism.place(name)
+    return np.asarray(inverse_adjoint(pose) @ state.twists[link])
+
+
+# What follows from the state alone, by its kind.
+_OF_STATES: dict[str, Callable[[State, str], Any]] = {
+    "T": lambda state, name: place_pose(state.mechanism, state.q, name),
+    "J": lambda state, name: link_jacobian(state.mechanism, state.q, name),
+    "V": _twist,
+    "com": lambda state, _: masses.center_of_mass(moving_bodies(state.mechanism), state.q),
+    "momentum": lambda state, _: masses.momentum(moving_bodies(state.mechanism), state.q, state.twists),
+    "kinetic_energy": lambda state, _: masses.kinetic_energy(moving_bodies(state.mechanism), state.v, state.twists),
+    "potential_energy": lambda state, _: masses.potential_energy(moving_bodies(state.mechanism), state.q),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +72,13 @@ class Derivatives:
         solution: The answer itself.
         arguments: Where each argument's entries lie among the directions.
         changes: Of every variable of the graph, shape (entries, directions).
-        twist_changes: Of the twists of the links, shape (6, directions).
+        state: The mechanism at (q, v) in dual numbers, which know their changes.
     """
 
     solution: Solution
     arguments: Mapping[str, slice]
     changes: Mapping[Variable, Floats]
-    twist_changes: Mapping[str, Floats]
+    state: State
 
     @property
     def a(self) -> Floats:
@@ -78,7 +99,7 @@ class Derivatives:
             raise InputError(f"{name!r} is no derivative; ask for d<output>/d<argument>, such as 'da/dq'.")
         check_output(self.solution.state.mechanism, name, tuple(self.arguments))
         output, argument = parts
-        return self._change(*split_name(output))[:, self.arguments[argument]]
+        return self._change(*split_name(output))[..., self.arguments[argument]]
 
     def __getattr__(self, name: str) -> Floats:
         output, between, argument = name.partition("_d")
@@ -90,13 +111,17 @@ class Derivatives:
 
     def _change(self, kind: str, owner: str) -> Floats:
         """The change of an output along all directions."""
-        if kind == "V":
-            return self.twist_changes[owner]
-        if kind not in ("a", "tau"):
-            known = {v: np.zeros((v.size, self._count)) for v in self.solution.graph.known}
-            found = known | dict(self.changes)
-            return next(change for variable, change in found.items() if variable[:2] == (kind, owner))
-        return self._joint_change(kind)
+        if kind in _OF_STATES:
+            return changes_of(_OF_STATES[kind](self.state, owner), self._count)
+        if kind == "A":
+            link, pose = self.state.mechanism.place(owner)
+            return np.asarray(inverse_adjoint(pose) @ self._variable_change(kind, link))
+        return self._variable_change(kind, owner) if kind == "F" else self._joint_change(kind)
+
+    def _variable_change(self, kind: str, owner: str) -> Floats:
+        """Of a variable of the graph; the base's acceleration does not change."""
+        found = (change for variable, change in self.changes.items() if variable[:2] == (kind, owner))
+        return next(found, np.zeros((6, self._count)))
 
     @property
     def _count(self) -> int:
@@ -156,7 +181,7 @@ def derivatives(
     solution = solve(mechanism, q, v, given, ordering=chosen, external_wrenches=external_wrenches)
     wrenches = check_wrenches(mechanism, external_wrenches)
     varied = _Varied(solution, "tau" if tau is not None else "a", mechanism.check_v(given), wrenches)
-    return Derivatives(solution, varied.arguments, varied.solved(), varied.twists())
+    return Derivatives(solution, varied.arguments, varied.solved(), varied.state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,9 +227,6 @@ class _Varied:
             for k, unit in enumerate(np.eye(joint.nv)):
                 changes[here, first + k] = joint.type.rate(state.q[here], unit)
         return evaluate_state(mechanism, duals(state.q, changes), self._units("v", state.v))
-
-    def twists(self) -> dict[str, Floats]:
-        return {link: changes_of(V, self._count) for link, V in self.state.twists.items()}
 
     @cached_property
     def rows(self) -> list[Floats]:

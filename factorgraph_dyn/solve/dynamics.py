@@ -16,9 +16,11 @@ import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state, given
 from factorgraph_dyn.equations.problem import PROBLEMS
+from factorgraph_dyn.equations.wrenches import check_axes, link_wrenches
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.closure import check_closed
+from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.ordering import OrderingLike, choose_ordering
 from factorgraph_dyn.solve import singularity
 from factorgraph_dyn.solve.elimination import check_method, solve_graph
@@ -39,6 +41,7 @@ def forward_dynamics(
     *,
     ordering: OrderingLike = PROBLEMS["forward"].solved_in,
     external_wrenches: Wrenches | None = None,
+    wrench_axes: Axes = "local",
     method: str = "sequential",
     internal_wrenches: InternalWrenches = "least_norm",
 ) -> Solution:
@@ -50,7 +53,8 @@ def forward_dynamics(
         v: Velocities, rad/s and m/s, shape (nv,).
         tau: Joint torques, N m and N, shape (nv,).
         ordering: Name of an ordering, or variable names in the order of elimination.
-        external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
+        external_wrenches: Wrench [moment; force] about the origin of a link or frame, by its name.
+        wrench_axes: "local": wrenches in the link's or frame's own axes; "world": in those of the world.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
         internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least (moments over the
             mechanism's length beside forces) and names them in ``Solution.not_unique``, "error" refuses, "planar"
@@ -61,7 +65,7 @@ def forward_dynamics(
     """
     known = Known.forward(check_mechanism(mechanism).check_v(tau, "tau"))
     options = LoopOptions((), internal_wrenches)
-    return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
+    return _solve(mechanism, q, v, known, ordering, external_wrenches, wrench_axes, method, options)
 
 
 def inverse_dynamics(
@@ -73,6 +77,7 @@ def inverse_dynamics(
     actuated: Iterable[str] | None = None,
     ordering: OrderingLike = PROBLEMS["inverse"].solved_in,
     external_wrenches: Wrenches | None = None,
+    wrench_axes: Axes = "local",
     method: str = "sequential",
     objective: Objective | Sequence[Objective] | None = None,
     internal_wrenches: InternalWrenches = "least_norm",
@@ -88,7 +93,8 @@ def inverse_dynamics(
             tree, and the joints marked actuated where there are loops.
         ordering: Name of an ordering, or variable names in the order of elimination. Where there are tens of
             loops, "colamd" is faster: its time grows with their number, not with its third power.
-        external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
+        external_wrenches: Wrench [moment; force] about the origin of a link or frame, by its name.
+        wrench_axes: "local": wrenches in the link's or frame's own axes; "world": in those of the world.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
         objective: What to minimise where the physics leaves torques free, such as MinimumTorque().
         internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least (moments over the
@@ -100,7 +106,7 @@ def inverse_dynamics(
     """
     known = Known.inverse(check_mechanism(mechanism).check_v(a, "a"), mechanism.torque_entries(actuated))
     options = LoopOptions(as_objectives(objective), internal_wrenches)
-    return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
+    return _solve(mechanism, q, v, known, ordering, external_wrenches, wrench_axes, method, options)
 
 
 def hybrid_dynamics(
@@ -112,6 +118,7 @@ def hybrid_dynamics(
     tau: given.Partial,
     ordering: OrderingLike = PROBLEMS["hybrid"].solved_in,
     external_wrenches: Wrenches | None = None,
+    wrench_axes: Axes = "local",
     method: str = "sequential",
     objective: Objective | Sequence[Objective] | None = None,
     internal_wrenches: InternalWrenches = "least_norm",
@@ -125,7 +132,8 @@ def hybrid_dynamics(
         a: Known joint accelerations: an array with nan where unknown, or values by joint name.
         tau: Known joint torques, in the same way.
         ordering: Name of an ordering, or variable names in the order of elimination.
-        external_wrenches: Wrench [moment; force] on a link, in its frame, by link name.
+        external_wrenches: Wrench [moment; force] about the origin of a link or frame, by its name.
+        wrench_axes: "local": wrenches in the link's or frame's own axes; "world": in those of the world.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
         objective: What to minimise where the physics leaves torques free, such as MinimumTorque().
         internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least (moments over the
@@ -137,7 +145,7 @@ def hybrid_dynamics(
     """
     known = given.hybrid_known(mechanism, a, tau)
     options = LoopOptions(as_objectives(objective), internal_wrenches)
-    return _solve(mechanism, q, v, known, ordering, external_wrenches, method, options)
+    return _solve(mechanism, q, v, known, ordering, external_wrenches, wrench_axes, method, options)
 
 
 def check_state(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> State:
@@ -155,12 +163,14 @@ def solve_dynamics(
     *,
     ordering: OrderingLike,
     external_wrenches: Wrenches | None = None,
+    wrench_axes: Axes = "local",
     method: str = "sequential",
     options: LoopOptions = NO_OPTIONS,
 ) -> Solution:
     """The answer for a mechanism at a state, given what is known."""
     mechanism = state.mechanism
-    external = given.check_wrenches(mechanism, external_wrenches)
+    placed = given.check_wrenches(mechanism, external_wrenches)
+    external = link_wrenches(mechanism, state.q, placed, check_axes(wrench_axes))
     graph = dynamics_graph(state, known, external)
     if mechanism.is_closed_kind or options.objectives:
         check_method(method)
@@ -192,6 +202,7 @@ def _solve(
     known: Known,
     ordering: OrderingLike,
     external_wrenches: Wrenches | None,
+    wrench_axes: Axes,
     method: str,
     options: LoopOptions,
 ) -> Solution:
@@ -201,6 +212,7 @@ def _solve(
         known,
         ordering=ordering,
         external_wrenches=external_wrenches,
+        wrench_axes=wrench_axes,
         method=method,
         options=options,
     )

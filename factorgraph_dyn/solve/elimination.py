@@ -70,6 +70,9 @@ class BayesNet:
     ordering: Ordering
     units: Mapping[Variable, Floats]
 
+    def __repr__(self) -> str:
+        return f"<BayesNet: {len(self)} conditionals, ordering {self.ordering.name!r}>"
+
     def __len__(self) -> int:
         return int(self.net.size())
 

@@ -31,11 +31,12 @@ from factorgraph_dyn.equations.inputs import (
     join_inputs,
     joint_forces,
     motor_inputs,
+    no_inputs,
 )
-from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
+from factorgraph_dyn.notebook import html_table
 from factorgraph_dyn.solve.dynamics import check_state
 from factorgraph_dyn.solve.loops.closure_rows import bias_accelerations
 from factorgraph_dyn.solve.loops.response import closed_response
@@ -65,6 +66,17 @@ class InputDynamics:
     task_jacobian: Floats
     task_bias: Floats
     inverse_task_inertia: Floats
+
+    def __repr__(self) -> str:
+        tasks = f", {len(self.task_names)} task rows" if self.task_names else ""
+        return f"<InputDynamics: a = free + matrix u, {len(self.free)} freedoms, {len(self.names)} inputs{tasks}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"freedom": k, "free": free} | dict(zip(self.names, row, strict=True))
+            for k, (free, row) in enumerate(zip(self.free, self.matrix, strict=True))
+        ]
+        return html_table(rows, "Accelerations: free, and of a unit of each input")
 
     @property
     def task_matrix(self) -> Floats:
@@ -145,10 +157,7 @@ def _inputs(state: State, actuated: Iterable[str] | None, contacts: Sequence[Con
     """Motors, then contacts: at least one of them."""
     inputs = join_inputs([motor_inputs(state.mechanism, actuated), contact_inputs(state, contacts)])
     if not inputs.size:
-        raise InputError(
-            f"No inputs: mechanism {state.mechanism.name!r} has no actuated joint here and no contact is given. "
-            + _offer(state.mechanism)
-        )
+        raise no_inputs(state.mechanism)
     return inputs
 
 
@@ -157,13 +166,6 @@ def _response(state: State, inputs: Inputs, method: str, *, free: bool) -> tuple
     respond, units = input_response(method), natural(state.mechanism).v
     a_0, columns = closed_response(own_state(state), own_inputs(state, inputs), respond, free=free)
     return units * a_0, units[:, None] * columns
-
-
-def _offer(mechanism: Mechanism) -> str:
-    """What a caller without inputs can do."""
-    if not mechanism.nv:
-        return "It has no movable joint, so nothing can accelerate it."
-    return f"Name joints by actuated=[...] ({', '.join(mechanism.joint_names)}), or give contacts=[...]."
 
 
 def input_matrix(

@@ -27,9 +27,9 @@ from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion import closing, closure
 from factorgraph_dyn.motion.kinematics import integrate
+from factorgraph_dyn.motion.masses import energies, moving_bodies
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
-from factorgraph_dyn.solve.energies import energy_at
 from factorgraph_dyn.solve.loops.closed import LoopOptions
 from factorgraph_dyn.spatial import Floats, stacked
 
@@ -273,7 +273,7 @@ def _acceleration_function(mechanism: Mechanism, engine: str | Accelerate, order
 def _record(
     mechanism: Mechanism, t: float, q: Floats, v: Floats, tau: Floats
 ) -> tuple[float, Floats, Floats, Floats, float, float, float]:
-    kinetic, potential = energy_at(evaluate_state(mechanism.tree, q, v))
+    kinetic, potential = map(float, energies(moving_bodies(mechanism), q, v))
     error = closure.closure_error(mechanism, q, v) if mechanism.is_closed_kind else 0.0
     return t, q, v, tau, kinetic, potential, error
 

@@ -12,6 +12,7 @@ from factorgraph_dyn.equations import Known, LinearGraph, State, Variable
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.factors import acceleration, wrench
 from factorgraph_dyn.errors import ResidualError
+from factorgraph_dyn.notebook import html_table, short
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.solve.elimination import BayesNet, eliminate
 from factorgraph_dyn.solve.rows import factor_of
@@ -51,9 +52,18 @@ class Solution:
     def __repr__(self) -> str:
         name = self.state.mechanism.name
         return (
-            f"Solution of {name!r}: a={self.a}, tau={self.tau}, residual={self.residual:.1e}, "
-            f"ordering={self.ordering.name!r}"
+            f"<Solution of {name!r}: a {short(self.a)}, tau {short(self.tau)}, residual {self.residual:.1e}, "
+            f"ordering {self.ordering.name!r}>"
         )
+
+    def _repr_html_(self) -> str:
+        mechanism = self.state.mechanism
+        rows = [
+            {"joint": name, "a": self.a[entries], "tau": self.tau[entries], "wrench": self.wrenches[name]}
+            for name, entries in mechanism.v_slices.items()
+        ]
+        fit = f"residual {self.residual:.1e}, ordering {self.ordering.name}"
+        return html_table(rows, f"Dynamics of {mechanism.name}", fit)
 
     @property
     def twists(self) -> Mapping[str, Floats]:

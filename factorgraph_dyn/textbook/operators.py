@@ -57,6 +57,9 @@ class SpatialOperators:
 
     bodies: ArticulatedBodies
 
+    def __repr__(self) -> str:
+        return f"<SpatialOperators of {self.mechanism.name!r}: {len(self.joints)} joints, nv {self.mechanism.nv}>"
+
     @property
     def mechanism(self) -> Mechanism:
         """The tree."""

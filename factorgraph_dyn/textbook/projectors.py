@@ -45,6 +45,9 @@ class Constraints(ClosureRows):
     H: Floats
     h: Floats
 
+    def __repr__(self) -> str:
+        return f"<Constraints of {self.mechanism.name!r}: {len(self.J)} rows, {self.rank} independent>"
+
     @property
     def Jdot_v(self) -> Floats:
         """The product of J's rate with v, shape (rows,)."""

@@ -14,13 +14,10 @@ from factorgraph_dyn.show.tables import print_rows
 from tests.model import test_edit
 from tests.model.files import test_mjcf, test_urdf
 
-app = typer.Typer()
-models.register(app)
-
 
 @pytest.fixture
 def run():
-    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+    return lambda *words: CliRunner().invoke(cli.app, [str(word) for word in words])
 
 
 @pytest.fixture

@@ -51,3 +51,11 @@ def test_more_arms_are_bodies(robot):
     assert robot.warnings == ()
     q, v = robot.random_state(0)
     assert fgd.forward_dynamics(robot, q, v, v).residual < 1e-9
+
+
+@pytest.mark.slow
+def test_large_kernels_are_measured_too():
+    row = fgd.compare_orderings(fgd.robots.humanoid(), "forward", ["aba"])[0]
+    assert row["operations"] > 4500
+    assert row["kernel_ns"] > 0
+    assert not row["note"]

@@ -19,7 +19,10 @@ def widths():
 
 
 def gufunc_of(built, sizes, outputs, *, width=None, fma=None, segment=1200):
-    """The program as a gufunc, for inputs of the given sizes and one output."""
+    """The program as a gufunc, for inputs of the given sizes and one output.
+
+    Without a segment the code is the machine's own: assembly where there is one for it, else LLVM's.
+    """
     host = machine.host()
     target = dataclasses.replace(host, width=width or host.width, fma=host.fma if fma is None else fma)
     shaped = dataclasses.replace(built, arguments=tuple(program.Operand((size,)) for size in sizes))

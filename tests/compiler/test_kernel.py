@@ -4,6 +4,7 @@ import ctypes
 import gc
 import pickle
 import subprocess
+import sys
 import threading
 import weakref
 
@@ -13,6 +14,7 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler import compile
 from factorgraph_dyn.compiler.kernel import fastcall
+from factorgraph_dyn.compiler.kernel.kernel import Kernel
 from tests.helpers import relative_error
 
 
@@ -133,6 +135,68 @@ def test_kernels_are_freed(mechanism):
     gc.collect()
     assert alive() is None
     np.testing.assert_array_equal(gufunc(x, x, x), expected)
+
+
+@pytest.fixture
+def guarded_fallback(monkeypatch):
+    """Kernels whose fast way refuses to hand anything on."""
+
+    def refuse(*args, **keywords):
+        raise AssertionError("not the fast way")
+
+    monkeypatch.setattr(Kernel, "call", refuse)
+
+
+PROBLEMS = {"forward": 3, "hybrid": 4, "iwim": 1}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("batch_shape", [(), (1,), (7,), (256,)])
+def test_the_fast_way_takes_states_and_small_batches(mechanism, guarded_fallback, problem, batch_shape):
+    """One state or some, with results made or given, come out as from the gufunc, bit by bit."""
+    kernel = compile(mechanism, problem)
+    rng = np.random.default_rng(5)
+    arrays = [rng.normal(size=(*batch_shape, 3)) for _ in range(PROBLEMS[problem])]
+    expected = kernel.gufunc(*arrays)
+    found = kernel(*arrays)
+    np.testing.assert_array_equal(found, expected)
+    out = tuple(np.zeros_like(one) for one in found) if isinstance(found, tuple) else np.zeros_like(found)
+    count = sys.getrefcount(out)
+    written = kernel(*arrays, out=out)
+    assert written is out
+    assert sys.getrefcount(out) == count + 1
+    np.testing.assert_array_equal(out, expected)
+    named = dict(zip(kernel.arguments, arrays, strict=True))
+    np.testing.assert_array_equal(kernel(**named), expected)
+    first, *rest = named.items()
+    assert kernel(first[1], **dict(rest), out=out) is out
+
+
+def test_what_the_fast_way_hands_on(kernel):
+    """Shapes, types and places that it does not take are computed or refused as ever."""
+    rng = np.random.default_rng(6)
+    q, v, tau = rng.normal(size=(3, 9, 3))
+    expected = kernel.gufunc(q, v, tau)
+    for arrays in ((q, v[0], tau), (q.tolist(), v, tau), (np.asfortranarray(q), v, tau), (q[None], v, tau)):
+        assert kernel(*arrays).shape[-2:] == (9, 3)
+    np.testing.assert_array_equal(kernel(np.asfortranarray(q), v, tau), expected)
+    np.testing.assert_array_equal(kernel(q, v, tau, threads=2), expected)
+    np.testing.assert_array_equal(kernel(q[:0], v[:0], tau[:0]), expected[:0])
+    strided = np.zeros((9, 6))[:, ::2]
+    np.testing.assert_array_equal(kernel(q, v, tau, out=strided), expected)
+    np.testing.assert_array_equal(kernel(q, v, tau, out=(np.zeros((9, 3)),)), expected)
+    room = np.concatenate([q.ravel(), np.zeros(3)])
+    shifted = room[3:].reshape(9, 3)
+    np.testing.assert_array_equal(kernel(room[:-3].reshape(9, 3), v, tau, out=shifted), expected)
+    fixed = np.zeros((9, 3))
+    fixed.flags.writeable = False
+    for wrong in (np.zeros((9, 2)), np.zeros((8, 3)), fixed, "text"):
+        with pytest.raises(fgd.InputError):
+            kernel(q, v, tau, out=wrong)
+    with pytest.raises(fgd.InputError):
+        kernel(q, v[:4], tau)
+    with pytest.raises(TypeError):
+        kernel(q, v, tau, into=fixed)
 
 
 def test_without_the_fast_way(mechanism, batch, monkeypatch):

@@ -352,7 +352,7 @@ def test_proofs_are_cheap(name, monkeypatch):
     trial = Trial(mechanism, make_problem(mechanism, "forward"))
     trial.judge(lambda q, v, tau: np.zeros(v.shape))
     states = len(trial.states.q)
-    assert states <= 36
+    assert states <= 44
     assert states * mechanism.nv <= max(1600, 8 * mechanism.nv) or mechanism.is_closed_kind
     assert len(responses) <= 6
 
@@ -373,3 +373,16 @@ def test_torques_of_motions_that_move_no_mass_are_proved(no_cache):
     q, v = mechanism.random_state(0)
     a = fgd.constraints(mechanism, q, v).complete_acceleration(np.array([1.0, -2.0, 0.0]), given=[first, second])
     assert relative_error(kernel(q, v, a), fgd.inverse_dynamics(mechanism, q, v, a).tau) < ALLOWED
+
+
+@pytest.mark.parametrize(("rounding", "holds"), [(1e-14, True), (1e-9, False)])
+def test_what_nothing_moves_is_judged_by_what_is_pushed(rounding, holds):
+    """The responses of a body that touches nothing are zero up to the rounding of those of a loop beside it."""
+    closed = fgd.robots.five_bar()
+    puck = fgd.Link("puck", 1.5, (0.0, -0.2, 0.0), np.diag([0.05, 0.03, 0.07]))
+    free = fgd.Joint("free", "floating", "base", "puck")
+    mechanism = replace(closed, links=(*closed.links, puck), joints=(*closed.joints, free))
+    kernel = fgd.compile(mechanism, "iwim", actuated=["left_shoulder"])
+    answers = lambda q: kernel(q) + rounding * np.abs(kernel(q)).max() * (np.arange(10) >= 4)[:, None]  # noqa: E731
+    trial = Trial(mechanism, make_problem(mechanism, "iwim", actuated=["left_shoulder"]))
+    assert trial.judge(answers).holds == holds

@@ -140,7 +140,7 @@ def test_wrenches_from_outside_are_proved_in_any_unit_of_time():
     sizes = []
     for t in (1.0, *TIMES.values()):
         trial = Trial(timed(mechanism, t), make_problem(mechanism, "forward", external_wrenches=(link,)))
-        sizes.append(trial.loads[link] / t**2)
+        sizes.append(trial.pushes[link] / t**2)
     for size in sizes[1:]:
         np.testing.assert_allclose(size, sizes[0], rtol=1e-9, atol=0)
 

@@ -81,17 +81,22 @@ def test_an_output_is_an_entry_of_each_table(monkeypatch):
     def inertia(link):
         return ARM.link_by_name[link].spatial_inertia
 
-    monkeypatch.setitem(QUANTITIES, "momentum", Quantity(6, "{}", "link", in_link_frames=True, splits_inertia=True))
-    monkeypatch.setitem(outputs.OUTPUTS, "momentum", traced)
-    monkeypatch.setitem(outputs.TRUE_VALUES, "momentum", true)
+    kind = Quantity(6, "{}", "link", in_link_frames=True, splits_inertia=True)
+    monkeypatch.setitem(QUANTITIES, "link_momentum", kind)
+    monkeypatch.setitem(outputs.OUTPUTS, "link_momentum", traced)
+    monkeypatch.setitem(outputs.TRUE_VALUES, "link_momentum", true)
     q, v = ARM.random_state(0)
-    kernel = fgd.compile(ARM, "inverse", outputs=["tau", "momentum[link2]"])
+    kernel = fgd.compile(ARM, "inverse", outputs=["tau", "link_momentum[link2]"])
     solution = fgd.inverse_dynamics(ARM, q, v, v)
     tau, momentum = kernel(q, v, v)
     np.testing.assert_allclose(tau, solution.tau, rtol=AGREES, atol=AGREES)
     np.testing.assert_allclose(momentum, inertia("link2") @ solution.twists["link2"], rtol=AGREES, atol=AGREES)
-    with pytest.raises(fgd.InputError, match=r"A\[link\] and V\[link\] and momentum\[link\] for the links"):
-        fgd.compile(ARM, "inverse", outputs=["momentum[nothing]"])
+    with pytest.raises(fgd.InputError, match=r"link_momentum\[link\] for the links base, link1"):
+        fgd.compile(ARM, "inverse", outputs=["link_momentum[nothing]"])
+    with pytest.raises(
+        fgd.InputError, match=r"V\[link or frame\] and A\[link or frame\] for the links and frames base"
+    ):
+        fgd.compile(ARM, "inverse", outputs=["V[nothing]"])
 
 
 def test_names_of_quantities():

@@ -95,6 +95,51 @@ class PinocchioOracle:
         joint, T_joint_link = self.link_frames[link]
         return (self.data.oMi[joint] * T_joint_link).homogeneous
 
+    def place_pose(self, q, name):
+        """Pose of a link or frame in the world, shape (4, 4)."""
+        link, T_link_place = self._place(name)
+        return self.link_pose(q, link) @ T_link_place
+
+    def jacobian(self, q, name, axes="local"):
+        """Jacobian of a link or frame, the angular part first, shape (6, nv)."""
+        link, T_link_place = self._place(name)
+        joint, T_joint_link = self.link_frames[link]
+        if joint == 0:
+            return np.zeros((6, self.mechanism.nv))
+        frame = self.model.addFrame(
+            pin.Frame(f"{name} {axes} frame", joint, T_joint_link * pin.SE3(T_link_place), pin.FrameType.OP_FRAME)
+        )
+        reference = {"local": pin.ReferenceFrame.LOCAL, "world": pin.ReferenceFrame.LOCAL_WORLD_ALIGNED}[axes]
+        J = pin.computeFrameJacobian(self.model, self.model.createData(), self.q(q), frame, reference)
+        return np.roll(J, 3, axis=0) @ self._to_theirs
+
+    def center_of_mass(self, q):
+        """Of what moves, shape (3,)."""
+        return np.array(pin.centerOfMass(self.model, self.data, self.q(q)))
+
+    def momentum(self, q, v):
+        """About the centre of mass, the angular part first, shape (6,)."""
+        h = pin.computeCentroidalMomentum(self.model, self.data, self.q(q), self.v(v))
+        return np.concatenate([h.angular, h.linear])
+
+    def energy(self, q, v):
+        """Kinetic and potential."""
+        theirs = self.q(q), self.v(v)
+        kinetic = pin.computeKineticEnergy(self.model, self.data, *theirs)
+        return kinetic, pin.computePotentialEnergy(self.model, self.data, theirs[0])
+
+    def integrate(self, q, v):
+        """The configuration reached from q, in Pinocchio's layout."""
+        return pin.integrate(self.model, self.q(q), self.v(v))
+
+    def difference(self, start, end):
+        """The velocity that leads from one configuration to another in unit time, shape (nv,)."""
+        return self.back(pin.difference(self.model, self.q(start), self.q(end)))
+
+    def _place(self, name):
+        frames = {frame.name: (frame.link, np.array(frame.placement)) for frame in self.mechanism.frames}
+        return frames.get(name, (name, np.eye(4)))
+
     def _forces(self, wrenches):
         forces = [pin.Force.Zero() for _ in range(self.model.njoints)]
         for link, wrench in (wrenches or {}).items():

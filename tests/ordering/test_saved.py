@@ -1,11 +1,13 @@
 """Results files: read back, refused where they do not fit, never lost."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.ordering import saved
+from factorgraph_dyn.search import search
 
 RRR = fgd.robots.rrr()
 ABA = tuple(fgd.compile(RRR, "forward", ordering="aba").ordering)
@@ -42,6 +44,48 @@ def test_a_search_goes_on_where_it_stopped(tmp_path):
     assert second.history[0][2] <= first.score
     assert second.operations.total <= first.operations.total
     assert fgd.compile(RRR, ordering="search").operations == second.operations
+
+
+@pytest.fixture(autouse=True)
+def short_rounds(monkeypatch):
+    monkeypatch.setattr(search, "ROUND", 30)
+
+
+def quick(**options):
+    return fgd.search_orderings(
+        RRR, **({"budget": 20, "rounds": 1, "lanes": 1, "executor": ThreadPoolExecutor(1)} | options)
+    )
+
+
+def test_a_search_goes_on_from_what_is_saved_and_says_so():
+    first = quick()
+    assert first.earlier is None
+    assert not first.remark
+    second = quick(seed=1)
+    assert second.operations.total <= first.operations.total
+    assert second.history[0][2] <= first.score
+    count = first.operations.total
+    kept, better = f"kept {count} of an earlier run.", f"instead of {count} of an earlier run."
+    assert second.remark.endswith(kept if second.operations.total == count else better)
+    assert quick(save=False).earlier is None
+
+
+def test_a_search_that_starts_anew_keeps_a_better_one():
+    known = entry(1.0, facts={"operations": 1})
+    path = saved.keep_best(known)
+    found = quick(resume=False)
+    assert found.remark == f"kept 1 of an earlier run; this run found {found.operations.total}."
+    assert saved.read(path) == known
+
+
+def test_an_outdated_score_gives_way():
+    """A saved score may come from a compiler that counted otherwise."""
+    saved.keep_best(entry(1.0))
+    assert saved.keep_best(entry(90.0, ABA[::-1])) is None
+    assert saved.keep_best(entry(90.0, ABA[::-1]), beaten=entry(1.0)) is not None
+    found = quick()
+    assert found.operations.total < 102
+    assert fgd.compile(RRR, ordering="search").ordering.variables == found.variables
 
 
 def test_other_mechanism_problem_version_or_content(tmp_path):

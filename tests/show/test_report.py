@@ -187,3 +187,38 @@ def test_hostile_names_do_nothing(browser, tmp_path):
     assert browser.run("document.querySelectorAll('img, b:not(footer b), script').length") == 2
     assert browser.run(SEEN)["step"] == 17
     assert not browser.complaints()
+
+
+def test_facts_tell_the_mobility_beside_the_freedoms():
+    facts = report_data(fgd.robots.five_bar(), kernels=False)["facts"]
+    assert "4 freedoms of the tree, mobility 2" in facts
+    assert "3 freedoms" in report_data(fgd.robots.rrr(), kernels=False)["facts"]
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [420, 1400])
+def test_panels_open_fitted_below_a_legend(browser, tmp_path, width):
+    file = tmp_path / "report.html"
+    fgd.write_report(fgd.robots.humanoid(), file, orderings=["aba"], kernels=False)
+    browser.open(file, width=width, height=900)
+    beyond = "(v) => [v.scrollWidth - v.clientWidth, v.scrollHeight - v.clientHeight]"
+    inside = f"[...document.querySelectorAll('.view')].map({beyond})"
+    assert browser.run(inside) == [[0, 0]] * 4
+    legend = browser.run("document.getElementById('legend').innerText")
+    for words in ("A: link acceleration", "equation that elimination made", "fill", "known"):
+        assert words in legend
+    browser.click("#graph .bar button:nth-of-type(2)")
+    assert any(overflow != [0, 0] for overflow in browser.run(inside))
+
+
+@needs_chromium
+def test_play_is_one_triangle_and_becomes_pause(browser, tmp_path):
+    file = tmp_path / "report.html"
+    fgd.write_report(fgd.robots.rrr(), file, kernels=False)
+    browser.open(file)
+    seen = "[document.querySelector('#play path').getAttribute('d').match(/Z/g).length, byId('play').ariaLabel]"
+    assert browser.run(seen) == [1, "Play"]
+    browser.click("#play")
+    assert browser.run(seen) == [2, "Pause"]
+    browser.click("#play")
+    assert browser.run(seen) == [1, "Play"]

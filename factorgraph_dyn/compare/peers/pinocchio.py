@@ -24,10 +24,12 @@ from factorgraph_dyn.spatial import Floats, perpendicular_axes
 
 SWAP = np.array([3, 4, 5, 0, 1, 2])  # [omega; v] to [v; omega] and back
 CALLS = {"inverse": (pin.rneaInParallel, pin.rnea), "forward": (pin.abaInParallel, pin.aba)}
+REVOLUTE = (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ, pin.JointModelRevoluteUnaligned)
+PRISMATIC = (pin.JointModelPX, pin.JointModelPY, pin.JointModelPZ, pin.JointModelPrismaticUnaligned)
 JOINTS: dict[str, Callable[[Joint], Any]] = {
-    "revolute": lambda joint: pin.JointModelRevoluteUnaligned(joint.axes[0]),
-    "continuous": lambda joint: pin.JointModelRevoluteUnaligned(joint.axes[0]),
-    "prismatic": lambda joint: pin.JointModelPrismaticUnaligned(joint.axes[0]),
+    "revolute": lambda joint: _about(joint, REVOLUTE),
+    "continuous": lambda joint: _about(joint, REVOLUTE),
+    "prismatic": lambda joint: _about(joint, PRISMATIC),
     "helical": lambda joint: pin.JointModelHelicalUnaligned(joint.axes[0], joint.pitch),
     "universal": lambda joint: pin.JointModelUniversal(joint.axes[0], joint.axes[1]),
     "spherical": lambda joint: pin.JointModelSpherical(),
@@ -138,6 +140,15 @@ class PinocchioEngine:
                 values = np.array([*values[:-1], np.cos(values[-1]), np.sin(values[-1])])
             theirs[model.idx_q : model.idx_q + model.nq] = values
         return theirs
+
+
+def _about(joint: Joint, models: Sequence[Any]) -> Any:
+    """The joint as Pinocchio's own readers make it: about x, y or z where it is, else about any axis."""
+    axis = np.asarray(joint.axes[0])
+    for unit, model in zip(np.eye(3), models, strict=False):
+        if np.array_equal(axis, unit):
+            return model()
+    return models[-1](axis)
 
 
 def _turned(joint: Joint) -> pin.SE3:

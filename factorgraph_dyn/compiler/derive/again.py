@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 
-from factorgraph_dyn.compiler.eliminate import UNIT, Elimination, Pivot, Row, Unknown
+from factorgraph_dyn.compiler.eliminate import UNIT, Elimination, Unknown
+from factorgraph_dyn.compiler.pivots import Pivot, Row
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 
 
@@ -55,9 +56,12 @@ class Again(Elimination):
         for number, side in sides.items():
             self.rows[number] |= side
 
-    def add(self, place: tuple[int, int], a: int, b: int) -> int:
-        """Reference to a + b; zero where it is rounding of the matrix."""
-        return self.tape.add(a, b) if place[1] < UNIT else super().add(place, a, b)
+    def sums(self, places: Sequence[tuple[int, int]], terms: Sequence[tuple[int, int]]) -> list[int]:
+        """References to a + b; zero where it is rounding of the matrix."""
+        pairs = list(zip(places, terms, strict=True))
+        matrix = [pair for pair in pairs if pair[0][1] >= UNIT]
+        found = iter(super().sums([place for place, _ in matrix], [term for _, term in matrix]))
+        return [next(found) if place[1] >= UNIT else self.tape.add(*term) for place, term in pairs]
 
     def judge_left_over_rows(self) -> None:
         """Equations that repeat others do so along the closure; what they say off it is not asked."""

@@ -29,8 +29,10 @@ import numpy as np
 from factorgraph_dyn.compiler.derive.again import Again
 from factorgraph_dyn.compiler.derive.rates import Change, Rates
 from factorgraph_dyn.compiler.derive.rigid import RigidChange
-from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Row
+from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated
 from factorgraph_dyn.compiler.outputs import References, Solved, read_output
+from factorgraph_dyn.compiler.pivots import Row
+from factorgraph_dyn.compiler.program import Guard
 from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references
 from factorgraph_dyn.compiler.tape.tape import ONE, ZERO, Tape
 from factorgraph_dyn.equations.quantities import split_derivative
@@ -108,7 +110,11 @@ def _freedoms(tape: Tape, mechanism: Mechanism, q: SymbolArray, refs: References
 
 
 class Derivatives:
-    """The derivatives of a solved problem: solved for in one of two ways, then read."""
+    """The derivatives of a solved problem: to be solved for, then read.
+
+    Attributes:
+        guards: What solving for them has to watch, of which most is watched already.
+    """
 
     def __init__(self, solved: Solved, along: Directions, rows: Mapping[int, Row], again: Callable[..., Again]) -> None:
         """Look at a solved problem.
@@ -122,10 +128,16 @@ class Derivatives:
         """
         self.solved, self.along = solved, along
         self._rows, self._again = rows, again
+        self.guards: list[Guard] = []
         self._rates = along.rates(solved.tape)
         self._values = {column: terms.get(UNIT, ZERO) for column, terms in solved.eliminated.solution.items()}
 
-    def as_they_stand(self) -> Eliminated:
+    def solve(self, *, rigid: bool) -> None:
+        """Solve for the changes of the unknowns, of trees as rigid motions."""
+        eliminated = self._as_rigid_motions() if rigid else self._as_they_stand()
+        self.guards = eliminated.guards
+
+    def _as_they_stand(self) -> Eliminated:
         """Solve the equations differentiated as they are."""
         rows = {number: self._differentiated(row, self._rates) for number, row in self._rows.items()}
         eliminated = self._again(rows).run()
@@ -133,7 +145,7 @@ class Derivatives:
             self._tell(column, eliminated.solution[column])
         return eliminated
 
-    def as_rigid_motions(self) -> Eliminated:
+    def _as_rigid_motions(self) -> Eliminated:
         """Solve the equations of a tree in unknowns in which little changes."""
         along, solved = self.along, self.solved
         rigid = RigidChange(solved, self._rates, *(along.columns.get(name, []) for name in _MOVING))

@@ -34,8 +34,9 @@ from functools import cached_property
 import numpy as np
 
 from factorgraph_dyn.compiler.derive.rates import Rates
-from factorgraph_dyn.compiler.eliminate import Row, Unknown
+from factorgraph_dyn.compiler.eliminate import Unknown
 from factorgraph_dyn.compiler.outputs import Solved, read_output
+from factorgraph_dyn.compiler.pivots import Row
 from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO
 from factorgraph_dyn.equations.linear_graph import Factor

@@ -33,9 +33,11 @@ from factorgraph_dyn.compiler.proof.proof import Proof, Trial
 from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.equations.given import Mask
+from factorgraph_dyn.equations.inputs import ContactLike
 from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
 
 _ENTRIES = (*ENTRY_POINTS, "fastcall")
@@ -51,6 +53,8 @@ def compile(
     actuated: Iterable[str] | None = None,
     outputs: Sequence[str] | None = None,
     external_wrenches: Sequence[str] = (),
+    wrench_axes: Axes = "local",
+    contacts: Sequence[ContactLike] = (),
     guards: bool = True,
 ) -> Kernel:
     """A kernel: machine code for one problem of one mechanism, called like a function.
@@ -58,16 +62,23 @@ def compile(
     Args:
         mechanism: The mechanism.
         problem: "forward" (q, v, tau) -> a; "inverse" (q, v, a) -> tau; "hybrid" (q, v, a, tau) -> (a, tau);
-            "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree.
+            "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree; "kinematics"
+            (q, v) -> what is asked for, by default the poses and Jacobians of all tips.
         ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by
             default the classical one, aba or rnea.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
             sought), or one boolean an entry of a.
         actuated: For inverse and iwim, the joints that have a motor; by default the joints marked actuated, for
             inverse dynamics of a tree every joint.
-        outputs: Results to give instead of the usual ones: any of a, tau, A[link], V[link], F[joint].
-        external_wrenches: Links on which a wrench acts from outside; the kernel takes one more argument
-            for each, [moment; force] in the link's frame.
+        outputs: Results to give instead of the usual ones. Of links and frames: T[tool] the pose in the world (4, 4),
+            J[tool] the Jacobian (6, nv), V[tool] the twist and A[tool] the acceleration, all in the frame's own axes
+            and A with gravity's -g; F[joint] the wrench of a joint; a, tau; com, momentum (about the com, in world
+            axes), kinetic_energy, potential_energy, as the functions of these names give them.
+        external_wrenches: Links and frames on which a wrench acts from outside; the kernel takes one more argument
+            for each, [moment; force] about its origin.
+        wrench_axes: "local": these wrenches in the link's or frame's own axes; "world": in those of the world.
+        contacts: For iwim, places where forces act, columns after the motors': names of links or frames, or
+            ``Contact``, as ``fgd.iwim`` takes them.
         guards: Whether it answers nan at states it cannot answer: far from closing loops, accelerations that
             contradict them, pivots that vanish. Without, such states get numbers that mean nothing, and kernels of
             loops cost less: forward dynamics 4 to 18 %, inverse 26 to 52 % (see ``compiler/guards.py``). For those who
@@ -79,7 +90,17 @@ def compile(
         CompileError: An ordering without safe pivots, an output that is not determined, or a kernel that does not
             satisfy the mechanism's equations.
     """
-    asked = make_problem(mechanism, problem, known_accelerations, actuated, outputs, external_wrenches, guards)
+    asked = make_problem(
+        mechanism,
+        problem,
+        known_accelerations,
+        actuated,
+        outputs,
+        external_wrenches,
+        guards,
+        wrench_axes=wrench_axes,
+        contacts=contacts,
+    )
     return compile_problem(mechanism, asked, ordering)
 
 
@@ -180,8 +201,9 @@ def _attempt(trial: Trial, mechanism: Mechanism, ordering: OrderingLike, route: 
 
 
 def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None) -> OrderingLike:
-    if ordering is None:
+    if ordering is None or (problem.solves_nothing and ordering == problem.classical):
         return problem.classical
+    problem.check_solved()
     if isinstance(ordering, str) and saved.is_saved(ordering):
         return choose_ordering(mechanism, problem_graph(mechanism, problem), ordering, halves=True)
     if isinstance(ordering, str | Ordering):

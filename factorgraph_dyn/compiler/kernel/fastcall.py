@@ -1,9 +1,11 @@
-"""One state, one Python call, at the least possible cost.
+"""One state or a few, one Python call, at the least possible cost.
 
-Takes the code of a kernel; gives a builtin function that evaluates it. The function is itself compiled:
-it checks that its arguments are plain contiguous float64 arrays of the right length by looking at the
-array objects, makes the result arrays with NumPy's own C function and runs the kernel. Anything else
-(batches, lists, other types, keywords) it hands to an ordinary Python function.
+Takes the code of a kernel; gives a builtin function that evaluates it. The function is itself compiled: it checks that
+its arguments, and what ``out=`` names, are plain contiguous float64 arrays of the right shapes by looking at the array
+objects, makes result arrays with NumPy's own C function where none are given, and runs the kernel. The arrays are those
+of one state, or all have one axis more, of the same length; they are named in the order of the arguments, or not.
+Anything else (longer batches, lists, other types, other keywords, results that lie on the arguments) it hands to an
+ordinary Python function.
 
 It relies on the layout of array objects, which NumPy keeps stable for extension modules. The layout is
 checked once a process, by comparing an array's memory with what NumPy says about it; where anything is
@@ -20,8 +22,9 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -35,7 +38,20 @@ _PLAIN = 0x0001 | 0x0100  # C-contiguous and aligned
 _NEW_ARRAY = 93  # place of PyArray_New in NumPy's table
 _DOUBLE = 12
 _FASTCALL_WITH_KEYWORDS = 0x0080 | 0x0002
-_FIELDS = ("array_type", "double", "new_array", "fallback", "vectorcall", "tuple_new", "tuple_set")
+_WRITEABLE = _PLAIN | 0x0400
+_TUPLE_SIZE = tuple.__basicsize__ - 8
+_FIELDS = (
+    "array_type",
+    "tuple_type",
+    "double",
+    "new_array",
+    "fallback",
+    "vectorcall",
+    "tuple_new",
+    "tuple_set",
+    "keep",
+)  # and after these the names of the arguments, and "out"
+_MOST_STATES = 256  # more are worth giving other threads their turn, which the ordinary way does
 
 
 @cache
@@ -70,90 +86,250 @@ def layout_is_known() -> bool:
 
 
 def emit_fastcall(program: Program) -> str:
-    """IR text of ``@fastcall``, which calls ``@one``."""
+    """IR text of ``@fastcall``, which calls ``@one`` for a state and ``@loop`` for some.
+
+    Optimizing it would take LLVM longer than the rest of an arm's kernel, and saves a call nothing.
+    """
     inputs, outputs = program.arguments, program.results
-    lines = [
-        "define ptr @fastcall(ptr %self, ptr %args, i64 %count, ptr %keywords) #0 {",
-        "entry:",
-        f"  %pointers = alloca [{len(inputs) + len(outputs)} x ptr]",
-        "  %dims = alloca [2 x i64]",
-    ]
-    lines += _field("%context", "%self", tuple.__basicsize__, "ptr")
+    operands = [*inputs, *outputs]
+    rank = len(inputs[0].shape)
+    steps = [8 * operand.size for operand in operands] + [step for operand in operands for step in _steps(operand)]
+    listed = ", ".join(f"i64 {step}" for step in steps)
+    return "\n".join(
+        [
+            f"@fast_steps = private unnamed_addr constant [{len(steps)} x i64] [{listed}]",
+            "define ptr @fastcall(ptr %self, ptr %args, i64 %count, ptr %keywords) nounwind noinline optnone {",
+            "entry:",
+            f"  %pointers = alloca [{len(operands)} x ptr]",
+            "  %states_p = alloca i64",
+            "  %dims = alloca [3 x i64]",
+            *_context(),
+            *_names(len(inputs)),
+            "look:",
+            *_field("%first", "%args", 0, "ptr"),
+            *_field("%first_type", "%first", _TYPE, "ptr"),
+            "  %first_is_array = icmp eq ptr %first_type, %array_type",
+            "  br i1 %first_is_array, label %width, label %slow",
+            "width:",
+            *_field("%first_rank", "%first", _RANK, "i32"),
+            f"  %wide = icmp eq i32 %first_rank, {rank + 1}",
+            "  %more = zext i1 %wide to i32",
+            "  store i64 1, ptr %states_p",
+            *_field("%first_shape", "%first", _SHAPE, "ptr"),
+            "  %states_at = select i1 %wide, ptr %first_shape, ptr %states_p",
+            "  %states = load i64, ptr %states_at",
+            "  store i64 %states, ptr %states_p",
+            "  %less = sub i64 %states, 1",
+            f"  %few = icmp ult i64 %less, {_MOST_STATES}",
+            "  br i1 %few, label %check0, label %slow",
+            *(line for k, operand in enumerate(inputs) for line in _argument(k, operand)),
+            f"check{len(inputs)}:",
+            f"  %has_out = icmp eq i64 %total, {len(inputs) + 1}",
+            "  br i1 %has_out, label %take, label %make",
+            *_given(inputs, outputs),
+            "make:",
+            *(line for k, operand in enumerate(outputs) for line in _make(k, len(inputs) + k, operand)),
+            *_run("made"),
+            *_answer(len(outputs)),
+            "failed:",
+            "  ret ptr null",
+            "slow:",
+            "  %answer = call ptr %vectorcall(ptr %fallback, ptr %args, i64 %count, ptr %keywords)",
+            "  ret ptr %answer",
+            "}",
+        ]
+    )
+
+
+def _steps(operand: Operand) -> list[int]:
+    """Bytes between neighbours along each axis of a state's array."""
+    return [8 * prod(operand.shape[axis + 1 :]) for axis in range(len(operand.shape))]
+
+
+def _context() -> list[str]:
+    lines = _field("%context", "%self", tuple.__basicsize__, "ptr")
     for k, name in enumerate(_FIELDS):
         lines += [
             f"  %{name}_p = getelementptr i8, ptr %context, i64 {_BYTES_DATA + 8 * k}",
             f"  %{name} = load ptr, ptr %{name}_p, align 1",
         ]
-    lines += [
-        f"  %n = and i64 %count, {(1 << 63) - 1}",
-        f"  %right = icmp eq i64 %n, {len(inputs)}",
-        "  %plain = icmp eq ptr %keywords, null",
-        "  %start = and i1 %right, %plain",
-        "  br i1 %start, label %check0, label %slow",
-    ]
-    for k, operand in enumerate(inputs):
-        lines += _check(k, operand.size)
-    lines.append(f"check{len(inputs)}:")
-    for k, operand in enumerate(outputs):
-        lines += _make(k, len(inputs) + k, operand)
-    lines += ["  call void @one(ptr %pointers)"]
-    lines += _answer(len(outputs))
-    lines += [
-        "failed:",
-        "  ret ptr null",
-        "slow:",
-        "  %answer = call ptr %vectorcall(ptr %fallback, ptr %args, i64 %count, ptr %keywords)",
-        "  ret ptr %answer",
-        "}",
-    ]
-    return "\n".join(lines)
+    return lines
 
 
 def _field(name: str, base: str, offset: int, kind: str) -> list[str]:
     return [f"  {name}_p = getelementptr i8, ptr {base}, i64 {offset}", f"  {name} = load {kind}, ptr {name}_p"]
 
 
-def _check(k: int, size: int) -> list[str]:
-    """Argument k is an array, float64, one-dimensional, contiguous, of the right length."""
+def _argument(k: int, operand: Operand) -> list[str]:
+    """Argument k is an array that can be read as it is."""
     return [
         f"check{k}:",
         *_field(f"%a{k}", "%args", 8 * k, "ptr"),
-        *_field(f"%type{k}", f"%a{k}", _TYPE, "ptr"),
-        f"  %isarray{k} = icmp eq ptr %type{k}, %array_type",
-        f"  br i1 %isarray{k}, label %array{k}, label %slow",
-        f"array{k}:",
-        *_field(f"%descr{k}", f"%a{k}", _DESCRIPTION, "ptr"),
-        *_field(f"%rank{k}", f"%a{k}", _RANK, "i32"),
-        *_field(f"%flags{k}", f"%a{k}", _FLAGS, "i32"),
-        f"  %isdouble{k} = icmp eq ptr %descr{k}, %double",
-        f"  %isvector{k} = icmp eq i32 %rank{k}, 1",
-        f"  %masked{k} = and i32 %flags{k}, {_PLAIN}",
-        f"  %isplain{k} = icmp eq i32 %masked{k}, {_PLAIN}",
-        f"  %both{k} = and i1 %isdouble{k}, %isvector{k}",
-        f"  %all{k} = and i1 %both{k}, %isplain{k}",
-        f"  br i1 %all{k}, label %vector{k}, label %slow",
-        f"vector{k}:",
-        *_field(f"%shape{k}", f"%a{k}", _SHAPE, "ptr"),
-        f"  %length{k} = load i64, ptr %shape{k}",
-        f"  %fits{k} = icmp eq i64 %length{k}, {size}",
-        *_field(f"%data{k}", f"%a{k}", _DATA, "ptr"),
-        f"  %slot{k} = getelementptr ptr, ptr %pointers, i64 {k}",
-        f"  store ptr %data{k}, ptr %slot{k}",
-        f"  br i1 %fits{k}, label %check{k + 1}, label %slow",
+        *_array(f"a{k}", k, operand, _PLAIN, f"check{k + 1}"),
+    ]
+
+
+def _array(name: str, place: int, operand: Operand, flags: int, then: str) -> list[str]:
+    """An object is a float64 array of the right shape and flags: keep its data, else be slow."""
+    rank = len(operand.shape)
+    lines = [
+        *_field(f"%{name}_type", f"%{name}", _TYPE, "ptr"),
+        f"  %{name}_isarray = icmp eq ptr %{name}_type, %array_type",
+        f"  br i1 %{name}_isarray, label %{name}_array, label %slow",
+        f"{name}_array:",
+        *_field(f"%{name}_descr", f"%{name}", _DESCRIPTION, "ptr"),
+        *_field(f"%{name}_rank", f"%{name}", _RANK, "i32"),
+        *_field(f"%{name}_flags", f"%{name}", _FLAGS, "i32"),
+        f"  %{name}_isdouble = icmp eq ptr %{name}_descr, %double",
+        f"  %{name}_wanted = add i32 %more, {rank}",
+        f"  %{name}_isrank = icmp eq i32 %{name}_rank, %{name}_wanted",
+        f"  %{name}_masked = and i32 %{name}_flags, {flags}",
+        f"  %{name}_isplain = icmp eq i32 %{name}_masked, {flags}",
+        f"  %{name}_both = and i1 %{name}_isdouble, %{name}_isrank",
+        f"  %{name}_all = and i1 %{name}_both, %{name}_isplain",
+        f"  br i1 %{name}_all, label %{name}_plain, label %slow",
+        f"{name}_plain:",
+        *_field(f"%{name}_shape", f"%{name}", _SHAPE, "ptr"),
+        f"  %{name}_outer_p = select i1 %wide, ptr %{name}_shape, ptr %states_p",
+        f"  %{name}_outer = load i64, ptr %{name}_outer_p",
+        f"  %{name}_fits0 = icmp eq i64 %{name}_outer, %states",
+        f"  %{name}_core = getelementptr i64, ptr %{name}_shape, i32 %more",
+    ]
+    for axis, size in enumerate(operand.shape):
+        lines += [
+            f"  %{name}_at{axis} = getelementptr i64, ptr %{name}_core, i64 {axis}",
+            f"  %{name}_length{axis} = load i64, ptr %{name}_at{axis}",
+            f"  %{name}_equal{axis} = icmp eq i64 %{name}_length{axis}, {size}",
+            f"  %{name}_fits{axis + 1} = and i1 %{name}_fits{axis}, %{name}_equal{axis}",
+        ]
+    return [
+        *lines,
+        *_field(f"%{name}_data", f"%{name}", _DATA, "ptr"),
+        f"  %{name}_slot = getelementptr ptr, ptr %pointers, i64 {place}",
+        f"  store ptr %{name}_data, ptr %{name}_slot",
+        f"  br i1 %{name}_fits{rank}, label %{then}, label %slow",
+    ]
+
+
+def _names(inputs: int) -> list[str]:
+    """As many arrays as there are arguments, and perhaps ``out``; those that are named are so in their order."""
+    return [
+        f"  %positional = and i64 %count, {(1 << 63) - 1}",
+        "  %unnamed = icmp eq ptr %keywords, null",
+        "  br i1 %unnamed, label %counted, label %named",
+        "named:",
+        *_field("%words", "%keywords", _TUPLE_SIZE, "i64"),
+        f"  %first_word = getelementptr i8, ptr %keywords, i64 {tuple.__basicsize__}",
+        f"  %all_names = getelementptr i8, ptr %context, i64 {_BYTES_DATA + 8 * len(_FIELDS)}",
+        "  %first_name = getelementptr ptr, ptr %all_names, i64 %positional",
+        "  %named_total = add i64 %positional, %words",
+        f"  %known = icmp ule i64 %named_total, {inputs + 1}",
+        "  br i1 %known, label %word, label %slow",
+        "word:",
+        "  %w = phi i64 [0, %named], [%w1, %next_word]",
+        "  %over = icmp eq i64 %w, %words",
+        "  br i1 %over, label %counted, label %compare",
+        "compare:",
+        "  %given_at = getelementptr ptr, ptr %first_word, i64 %w",
+        "  %given_word = load ptr, ptr %given_at, align 8",
+        "  %wanted_at = getelementptr ptr, ptr %first_name, i64 %w",
+        "  %wanted_word = load ptr, ptr %wanted_at, align 1",
+        "  %same = icmp eq ptr %given_word, %wanted_word",
+        "  br i1 %same, label %next_word, label %slow",
+        "next_word:",
+        "  %w1 = add i64 %w, 1",
+        "  br label %word",
+        "counted:",
+        "  %total = phi i64 [%positional, %entry], [%named_total, %word]",
+        f"  %enough_arrays = icmp uge i64 %total, {inputs}",
+        f"  %in_place = icmp ule i64 %positional, {inputs}",
+        "  %right = and i1 %enough_arrays, %in_place",
+        "  br i1 %right, label %look, label %slow",
+    ]
+
+
+def _given(inputs: Sequence[Operand], outputs: Sequence[Operand]) -> list[str]:
+    """What ``out`` names can be written as it is."""
+    lines = [
+        "take:",
+        *_field("%given", "%args", 8 * len(inputs), "ptr"),
+    ]
+    if len(outputs) == 1:
+        lines.append("  %g0 = getelementptr i8, ptr %given, i64 0")
+    else:
+        lines += [
+            *_field("%given_type", "%given", _TYPE, "ptr"),
+            "  %istuple = icmp eq ptr %given_type, %tuple_type",
+            "  br i1 %istuple, label %given_tuple, label %slow",
+            "given_tuple:",
+            *_field("%given_size", "%given", _TUPLE_SIZE, "i64"),
+            f"  %enough = icmp eq i64 %given_size, {len(outputs)}",
+            "  br i1 %enough, label %given0, label %slow",
+            "given0:",
+        ]
+    for k, operand in enumerate(outputs):
+        if len(outputs) > 1:
+            lines += _field(f"%g{k}", "%given", tuple.__basicsize__ + 8 * k, "ptr")
+        lines += [*_array(f"g{k}", len(inputs) + k, operand, _WRITEABLE, f"given{k + 1}"), f"given{k + 1}:"]
+    apart = "true"
+    for k, result in enumerate(outputs):
+        lines += _end(f"%g{k}", result)
+        for j, argument in enumerate(inputs):
+            lines += _end(f"%a{j}", argument) if not k else []
+            lines += [
+                f"  %before{k}_{j} = icmp ule ptr %g{k}_end, %a{j}_data",
+                f"  %after{k}_{j} = icmp ule ptr %a{j}_end, %g{k}_data",
+                f"  %aside{k}_{j} = or i1 %before{k}_{j}, %after{k}_{j}",
+                f"  %apart{k}_{j} = and i1 {apart}, %aside{k}_{j}",
+            ]
+            apart = f"%apart{k}_{j}"
+    return [
+        *lines,
+        f"  br i1 {apart}, label %write, label %slow",
+        "write:",
+        *_run("written"),
+        "  call void %keep(ptr %given)",
+        "  ret ptr %given",
+    ]
+
+
+def _end(name: str, operand: Operand) -> list[str]:
+    """Where the data of an array ends."""
+    return [
+        f"  {name}_bytes = mul i64 %states, {8 * operand.size}",
+        f"  {name}_end = getelementptr i8, ptr {name}_data, i64 {name}_bytes",
+    ]
+
+
+def _run(then: str) -> list[str]:
+    """Call the kernel for one state or for some."""
+    return [
+        f"  br i1 %wide, label %{then}_some, label %{then}_one",
+        f"{then}_one:",
+        "  call void @one(ptr %pointers)",
+        f"  br label %{then}",
+        f"{then}_some:",
+        "  call void @loop(ptr %pointers, ptr %states_p, ptr @fast_steps, ptr null)",
+        f"  br label %{then}",
+        f"{then}:",
     ]
 
 
 def _make(k: int, place: int, operand: Operand) -> list[str]:
     """Result k: a new array."""
-    lines = []
+    rank = len(operand.shape)
+    lines = ["  store i64 %states, ptr %dims"]
     for axis, size in enumerate(operand.shape):
         lines += [
-            f"  %dim{k}_{axis} = getelementptr i64, ptr %dims, i64 {axis}",
+            f"  %dim{k}_{axis} = getelementptr i64, ptr %dims, i64 {axis + 1}",
             f"  store i64 {size}, ptr %dim{k}_{axis}",
         ]
     return [
         *lines,
-        f"  %out{k} = call ptr %new_array(ptr %array_type, i32 {len(operand.shape)}, ptr %dims, "
+        f"  %inner{k} = getelementptr i64, ptr %dims, i64 1",
+        f"  %shape{k} = select i1 %wide, ptr %dims, ptr %inner{k}",
+        f"  %rank{k} = add i32 %more, {rank}",
+        f"  %out{k} = call ptr %new_array(ptr %array_type, i32 %rank{k}, ptr %shape{k}, "
         f"i32 {_DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null)",
         f"  %none{k} = icmp eq ptr %out{k}, null",
         f"  br i1 %none{k}, label %failed, label %made{k}",
@@ -186,12 +362,15 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-def make_fast_function(address: int, name: str, fallback: Callable[..., Any], owner: Any) -> Callable[..., Any] | None:
+def make_fast_function(
+    address: int, name: str, arguments: Sequence[str], fallback: Callable[..., Any], owner: Any
+) -> Callable[..., Any] | None:
     """A builtin function around the code of ``@fastcall``; None where the layout is not known.
 
     Args:
         address: Of ``@fastcall``.
         name: How the function calls itself.
+        arguments: Names of its arguments.
         fallback: Called with whatever the fast way does not take.
         owner: What keeps the code in memory.
     """
@@ -204,14 +383,18 @@ def make_fast_function(address: int, name: str, fallback: Callable[..., Any], ow
         assert found is not None
         return found
 
+    names = tuple(sys.intern(name) for name in (*arguments, "out"))
     words = (
         id(np.ndarray),
+        id(tuple),
         id(np.dtype(np.float64)),
         api_table("_ARRAY_API")[_NEW_ARRAY],
         id(fallback),
         pointer(api.PyObject_Vectorcall),
         pointer(api.PyTuple_New),
         pointer(api.PyTuple_SetItem),
+        pointer(api.Py_IncRef),
+        *map(id, names),
     )
     context = struct.pack(f"{len(words)}Q", *words)
     definition = _MethodDef(name.encode(), address, _FASTCALL_WITH_KEYWORDS, None)
@@ -219,6 +402,6 @@ def make_fast_function(address: int, name: str, fallback: Callable[..., Any], ow
         ("PyCFunction_NewEx", api)
     )
     # The function owns the tuple, and with it its own definition and code.
-    held = (context, definition, fallback, owner)
+    held = (context, definition, fallback, owner, names)
     function: Callable[..., Any] = new(ctypes.addressof(definition), held, None)
     return function

@@ -7,6 +7,7 @@ its shapes and types have been checked.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.spatial import Floats
 
 _LARGEST_SHOWN = 5  # failing states that a message lists
+_PARTS = 8  # that a thread's share of a batch is cut into
+_SMALLEST_PART = 64  # entries of the first batch axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +103,7 @@ class Kernel:
             repr(self),
             code,
         )
-        fast = make_fast_function(code.addresses["fastcall"], name, self.call, code)
+        fast = make_fast_function(code.addresses["fastcall"], name, self.arguments, self.call, code)
         # A slot, so that calling the kernel calls the compiled function itself.
         object.__setattr__(self, "__call__", self.call if fast is None else fast)
 
@@ -121,7 +124,7 @@ class Kernel:
 
     @property
     def problem(self) -> str:
-        """What it computes: forward, inverse, hybrid, iwim, inverse_mass_matrix or mass_matrix."""
+        """What it computes: forward, inverse, hybrid, iwim, inverse_mass_matrix, mass_matrix or kinematics."""
         return self._plan.problem.name
 
     @property
@@ -162,7 +165,7 @@ class Kernel:
         Args:
             *args: Arrays in the order of `arguments`; leading axes broadcast.
             out: Array, or tuple of arrays, to write results to.
-            threads: Threads to spread the first batch axis over.
+            threads: Threads to spread the first batch axis over; 0 for one a core.
 
         Raises:
             InputError: Wrong number, shape or type of arguments.
@@ -204,22 +207,29 @@ class Kernel:
         return array.astype(np.float64, copy=False)
 
     def _spread(self, arrays: list[npt.NDArray[np.float64]], out: Any, threads: int) -> Any:
-        """Evaluate parts of the first batch axis in several threads."""
-        if not isinstance(threads, int) or threads < 1:
-            raise InputError(f"threads is {threads!r}; it must be a whole number, 1 or more.")
+        """Evaluate parts of the first batch axis in several threads, of which the calling one is one."""
+        if not isinstance(threads, int) or threads < 0:
+            raise InputError(f"threads is {threads!r}; it must be a whole number: 1 or more, or 0 for all cores.")
         batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
-        if not batch or batch[0] < 2:
+        workers = min(threads or _cores(), batch[0] if batch else 1)
+        if workers < 2:
             return self.gufunc(*arrays) if out is None else self.gufunc(*arrays, out=out)
         wide = [np.broadcast_to(array, batch + array.shape[-1:]) for array in arrays]
         results = _results(out, [batch + operand.shape for operand in self._plan.outputs])
-        edges = np.linspace(0, batch[0], min(threads, batch[0]) + 1).astype(int)
+        # Several parts a thread: who is held up leaves the others' work to them.
+        size = max(-(-batch[0] // (_PARTS * workers)), _SMALLEST_PART)
+        parts = iter(range(0, batch[0], size))
 
-        def run(part: int) -> None:
-            rows = slice(edges[part], edges[part + 1])
+        def run() -> None:
             with np.errstate(all="ignore"):
-                self.gufunc(*(array[rows] for array in wide), out=tuple(result[rows] for result in results))
+                for start in parts:
+                    rows = slice(start, start + size)
+                    self.gufunc(*(array[rows] for array in wide), out=tuple(result[rows] for result in results))
 
-        list(_pool(threads).map(run, range(len(edges) - 1)))
+        others = [_pool(workers - 1).submit(run) for _ in range(workers - 1)]
+        run()
+        for other in others:
+            other.result()
         return results[0] if len(results) == 1 else results
 
     # Looking inside
@@ -301,10 +311,9 @@ class Kernel:
         function = c_source.identifier(source.stem if name is None else check_kind(name, str, "The name", "text"))
         header = source.with_suffix(".h")
         inputs, outputs = self._parameters()
-        description = (
-            f"{self.problem} dynamics of {self.mechanism.name}, elimination ordering "
-            f"{self.ordering.name}: {self.operations}."
-        )
+        solved = f" dynamics of {self.mechanism.name}, elimination ordering {self.ordering.name}"
+        about = f" of {self.mechanism.name}" if self._plan.problem.solves_nothing else solved
+        description = f"{self.problem}{about}: {self.operations}."
         try:
             header.write_text(c_source.header_text(function, description, inputs, outputs))
             source.write_text(c_source.source_text(function, header.name, description, self.program(), inputs, outputs))
@@ -361,6 +370,11 @@ def _where(failed: npt.NDArray[np.bool_]) -> str:
     shown = ", ".join(str(tuple(p.tolist()) if len(p) > 1 else int(p[0])) for p in places[:_LARGEST_SHOWN])
     more = f" and {len(places) - _LARGEST_SHOWN} more" if len(places) > _LARGEST_SHOWN else ""
     return f" at states {shown}{more}"
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache

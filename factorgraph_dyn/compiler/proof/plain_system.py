@@ -31,6 +31,7 @@ CANCELLED = 1e-3  # of the terms that make an answer, below which it is measured
 TINY = float(np.finfo(np.float64).tiny)
 _LEAST_INERTIA = 1e-10  # of what a joint usually moves
 _AT_REST = 1e-5  # of what the torques would do to joints that no closure held, for those that it keeps from moving
+_CARRIED = 1e3  # condition up to which rounding of what is pushed may be carried to what stays
 _REPEATED = 1e-8  # of the largest singular value of closure, below which a row repeats others
 
 
@@ -64,8 +65,8 @@ class System:
         self.D = _joint_scales(here.mechanism, M)  # a = D a~, tau = tau~ / D
         self.M = self.D[:, :, None] * M * self.D[:, None]
         self.unknown_a, self.unknown_tau = unknown_a, unknown_tau
-        units = natural(here.mechanism)
-        self.speed = np.abs(here.v / units.v).max(axis=-1, keepdims=True) * np.sqrt(units.v)
+        self.unit = natural(here.mechanism).v
+        self.speed = np.abs(here.v / self.unit).max(axis=-1, keepdims=True) * np.sqrt(self.unit)
         self._reduce(J * self.D[:, None])
         self._assemble()
 
@@ -121,18 +122,25 @@ class System:
         blur = np.maximum(blur, self._held(asked, tau) / CANCELLED)
         scale = np.maximum(np.abs(x), CANCELLED * blur)
         scales = self._unpacked(scale, *(np.maximum(np.abs(given), TINY) for given in (a, tau)))
-        return PlainAnswer(a, tau, *scales, self._unpacked(blur, np.zeros(a.shape), np.zeros(a.shape))[0])
+        return PlainAnswer(a, tau, *scales, self._unpacked(blur, self._given_blur(a), np.zeros(a.shape))[0])
+
+    def _given_blur(self, a: Floats) -> Floats:
+        """What accelerations that are given are measured by where they add up to nothing: closure has them rounded."""
+        usual = np.abs(a / self.unit).max(axis=-1, keepdims=True) * self.unit
+        return np.asarray(usual * bool(self.rows.size))
 
     def _held(self, asked: Response, tau: Floats) -> Floats:
         """What accelerations of joints that closure keeps from moving are measured by, shape (states, columns, 1).
 
-        They are zero but for rounding: of the torques, and of velocities that closure allows up to rounding.
+        They are zero but for rounding: of the torques, as far as the condition carries it, and of velocities that
+        closure allows up to rounding.
         """
         if not self.rows.size:
             return np.full((len(self.D), 1, 1), TINY)
         D = self.D[:, None]
         pushed, turned = (D * np.hypot(asked.tau_size, tau)).max(axis=-1), (self.speed[:, None] ** 2 / D).max(axis=-1)
-        held: Floats = np.maximum(np.maximum(_AT_REST * pushed, CANCELLED * turned), TINY)[..., None]
+        carried = _AT_REST * np.minimum(self.condition, _CARRIED)[:, None]
+        held: Floats = np.maximum(np.maximum(carried * pushed, CANCELLED * turned), TINY)[..., None]
         return held
 
     def _unpacked(self, x: Floats, a: Floats, tau: Floats) -> tuple[Floats, Floats]:

@@ -21,6 +21,7 @@ import numpy as np
 
 from factorgraph_dyn.compiler.outputs import TRUE_VALUES, Plain
 from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates, Response
+from factorgraph_dyn.compiler.proof.place_values import link_wrench
 from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TINY, PlainAnswer, System
 from factorgraph_dyn.compiler.proof.slopes import Slopes
 from factorgraph_dyn.compiler.proof.trials import SEED, make_trials
@@ -97,6 +98,7 @@ class Trial:
         with np.errstate(all="ignore"):  # states beyond numbers are judged by what comes out
             self.here = ManyStates(self.mechanism, self.states.q, v, natural(self.mechanism).length)
             self.system = System(self.here, ~self.known["a"], ~self.known["tau"])
+            self.pushes = self._pushes()
             self.loads = self._loads()
             self.given = self._inputs()
 
@@ -107,16 +109,32 @@ class Trial:
         determined = self.system.independent or not asks_wrenches
         return determined and bool(np.median(self.system.condition) < REGULAR)
 
-    def _loads(self) -> dict[str, Floats]:
-        """Wrenches from outside, of the size of the links' weights."""
+    def _pushes(self) -> dict[str, Floats]:
+        """Wrenches from outside by link or frame, of the size of the links' weights."""
         units = natural(self.mechanism)
         size = (natural_rate(self.mechanism) or 1.0) ** 2 * units.wrench
-        return {link: self._rng.normal(size=(len(self.states.q), 1, 6)) * size for link in self.problem.pushed}
+        return {name: self._rng.normal(size=(len(self.states.q), 1, 6)) * size for name in self.problem.pushed}
+
+    def _loads(self) -> list[tuple[str, Floats]]:
+        """What pushes links, in their frames: wrenches from outside, and units of contacts, a column each."""
+        in_world = self.problem.wrench_axes == "world"
+        loads = [(name, link_wrench(self.here, name, F, in_world)) for name, F in self.pushes.items()]
+        first = int((~self.problem.known_tau).sum())
+        columns = first + sum(contact.size for contact in self.problem.contacts)
+        for contact in self.problem.contacts:
+            units = np.zeros((len(self.states.q), columns, 6))
+            units[:, first : first + contact.size, -contact.directions.shape[1] :] = contact.directions
+            first += contact.size
+            felt = link_wrench(self.here, contact.link, units, contact.axes == "world", contact.point)
+            loads.append((contact.link, felt))
+        return [(self.mechanism.place(name)[0], felt) for name, felt in loads]
 
     def _inputs(self) -> dict[str, Floats]:
         """Accelerations that keep closure, and torques that answer them or are of their terms' size."""
         if self.problem.kept is not None:
             return self._units(self.problem.kept)
+        if self.problem.solves_nothing:
+            return dict.fromkeys(("a", "tau"), np.zeros((len(self.states.q), 1, self.mechanism.nv)))
         a = self.states.a[:, None] * ("a" in self.problem.arguments or not self.known["a"].any())
         a = a - self.system.closing(self.response(a).missed)
         asked = self.response(a)
@@ -145,14 +163,15 @@ class Trial:
     def _units(self, kept: str) -> dict[str, Floats]:
         """One column for every unit of what is kept."""
         causes = ~(self.problem.known_a if kept == "a" else self.problem.known_tau)
-        columns = np.eye(self.mechanism.nv)[causes]
+        contacts = sum(contact.size for contact in self.problem.contacts)
+        columns = np.concatenate([np.eye(self.mechanism.nv)[causes], np.zeros((contacts, self.mechanism.nv))])
         units = np.broadcast_to(columns, (len(self.states.q), *columns.shape))
         return {"a": np.zeros(units.shape), "tau": np.zeros(units.shape), kept: units}
 
     def response(self, a: Floats, closure: Loads | None = None) -> Response:
         """What accelerations ask for under the wrenches from outside and, where they are given, those of closure."""
         acting = Loads() if closure is None else closure
-        for link, wrench in self.loads.items():
+        for link, wrench in self.loads:
             acting.add(link, wrench)
         return self.here.response(a, still=self.still, loads=acting)
 
@@ -163,7 +182,7 @@ class Trial:
             function: Takes arrays of arguments with a leading axis of states; gives a result, or a tuple of them.
         """
         arguments = {"q": self.states.q, "v": self.states.v, "a": self.given["a"][:, 0], "tau": self.given["tau"][:, 0]}
-        arguments |= {f"wrench[{link}]": wrench[:, 0] for link, wrench in self.loads.items()}
+        arguments |= {f"wrench[{name}]": wrench[:, 0] for name, wrench in self.pushes.items()}
         with np.errstate(all="ignore"):
             results = function(*(arguments[name] for name in self.problem.arguments))
             results = results if isinstance(results, tuple) else (results,)
@@ -191,7 +210,9 @@ class Trial:
                     for name, along in slopes.direction.items()
                 ]
                 found, size = (sum(part.sum(axis=-1) for part in parts) for parts in (terms, map(np.abs, terms)))
-                errors[f"d{output}/d({', '.join(arguments)})"] = np.abs(found - true) / np.hypot(scale, size)
+                errors[f"d{output}/d({', '.join(arguments)})"] = np.abs(found - true) / np.maximum(
+                    np.hypot(scale, size), TINY
+                )
         return errors
 
     def solved(self) -> PlainAnswer:
@@ -253,7 +274,7 @@ def _relative(difference: Floats, value: Floats, size: Floats) -> Floats:
 
 
 def _entry_name(mechanism: Mechanism, output: str, entry: int) -> str:
-    if quantity(output).of:
+    if output not in ("a", "tau"):
         return output
     joint = next(name for name in mechanism.joint_names if entry < mechanism.v_slices[name].stop)
     return f"{output}[{joint}]"

@@ -25,6 +25,7 @@ import numpy as np
 
 from factorgraph_dyn.compiler.outputs import TRUE_VALUES, Plain
 from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates, Response
+from factorgraph_dyn.compiler.proof.place_values import link_wrench
 from factorgraph_dyn.compiler.proof.plain_system import PlainAnswer
 from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.model.units import natural, natural_rate
@@ -111,11 +112,14 @@ class Slopes:
     def _loads(self, forces: tuple[Floats, Floats] | None = None) -> tuple[Loads, dict[str, tuple[Floats, Floats]]]:
         """Wrenches from outside and of closure in all places; the latter's forces stay unless their change is told."""
         values, sizes = self._forces
-        there = self._along(values, 0.0 if forces is None else forces[0]), self._along(sizes, 0.0)
-        loads, of_loops = self._here.loop_loads(*there)
-        for link, wrench in self.trial.loads.items():
-            change = self.direction.get(f"wrench[{link}]")
-            loads.add(link, self._along(wrench, 0.0 if change is None else change[:, None]))
+        kept = self._along(values, 0.0 if forces is None else forces[0]), self._along(sizes, 0.0)
+        loads, of_loops = self._here.loop_loads(*kept)
+        in_world = self.trial.problem.wrench_axes == "world"
+        for name, wrench in self.trial.pushes.items():
+            change = self.direction.get(f"wrench[{name}]")
+            there = self._along(wrench, 0.0 if change is None else change[:, None])
+            link, _ = self.trial.mechanism.place(name)
+            loads.add(link, link_wrench(self._here, name, there, in_world))
         return loads, of_loops
 
     def _response(self, a_change: Floats) -> Response:

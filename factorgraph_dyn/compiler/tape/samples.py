@@ -14,16 +14,18 @@ Values are computed as far as they are asked for, errors only where a sum looks 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.compiler.tape import tape as t
-from factorgraph_dyn.compiler.tape.tape import Samples, Tape, evaluate, operands
+from factorgraph_dyn.compiler.tape.tape import Samples, Tape, operands
 from factorgraph_dyn.errors import CompileError
 
-_SUSPICIOUS = 1e-8  # part of its terms below which a sum may be rounding
+_SUSPICIOUS = 1e-14  # part of its terms, both squared, below which a sum may be rounding
+_FIRST_NODES = 1024  # for which there is room at first
 _ERRORS = 30.0  # standard deviations that rounding may reach
 _MERGE_TOLERANCE = 1e-6
 UNIT_ROUNDOFF = 2.0**-53
@@ -41,34 +43,67 @@ class SampledTape:
         """
         self.tape = tape
         self.special = special
-        self._values: list[Samples] = []
+        self._table: npt.NDArray[np.float64] = np.empty((_FIRST_NODES, tape.sample_count))
+        self._rows: list[Samples] = list(self._table)
+        self._count = 0  # nodes whose values are known
         self._errors: dict[int, Samples] = {}
         self._sums: dict[tuple[int, int], int] = {}
 
     def values(self, ref: int) -> Samples:
         """Value of a reference at every sampled state."""
         node = abs(ref)
-        if node >= len(self._values):
+        if node >= self._count:
             self._extend(node)
-        return self._values[ref] if ref >= 0 else -self._values[-ref]
+        return self._rows[ref] if ref >= 0 else -self._rows[node]
+
+    def sizes(self, refs: Sequence[int]) -> npt.NDArray[np.float64]:
+        """Absolute values of references at every sampled state, shape (references, states)."""
+        nodes = [abs(ref) for ref in refs]
+        if max(nodes) >= self._count:
+            self._extend(max(nodes))
+        found = self._table.take(nodes, axis=0)
+        return np.abs(found, out=found)
 
     def add(self, a: int, b: int) -> int:
         """Reference to a + b, zero also where only rounding keeps it from being so."""
-        if not (a and b):
-            return a or b
-        found = self._sums.get((a, b))
-        if found is None:
-            found = self._sums[a, b] = self._add(a, b)
-        else:
-            self.tape.merges.append((t.ADD, a, b, found))
-        return found
+        return self.sums([(a, b)])[0] if a and b else a or b
 
-    def _add(self, a: int, b: int) -> int:
-        total = self.tape.add(a, b)
-        first, second = self.values(a), self.values(b)
-        if not total or np.abs(first + second).sum() > _SUSPICIOUS * np.abs(first).sum():  # almost always
-            return total
-        return t.ZERO if self.is_rounding(total) else total
+    def sums(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
+        """References to a + b for pairs of references, zero also where only rounding keeps them from being so."""
+        known, add, merges = self._sums, self.tape.add, self.tape.merges
+        totals: list[int] = []
+        fresh: list[tuple[int, int]] = []
+        for pair in pairs:
+            total = known.get(pair)
+            if total is not None:
+                merges.append((t.ADD, *pair, total))
+            else:
+                total = add(*pair)
+                if pair[0] and pair[1]:
+                    known[pair] = total
+                    if total:
+                        fresh.append(pair)
+            totals.append(total)
+        small = [pair for pair in self._suspicious(fresh) if self.is_rounding(known[pair])] if fresh else ()
+        for pair in small:
+            known[pair] = t.ZERO
+        return [known.get(pair, total) for pair, total in zip(pairs, totals, strict=True)] if small else totals
+
+    def _suspicious(self, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The pairs whose sums are so small beside their terms that they may be rounding."""
+        terms, totals = [abs(a) for a, _ in pairs], [abs(self._sums[pair]) for pair in pairs]
+        last = max(*terms, *totals) if len(terms) > 1 else max(terms[0], totals[0])
+        if last >= self._count:
+            self._extend(last)
+        if len(pairs) == 1:  # squares beyond 1e308 or below 1e-308 are looked at closely
+            term, total = self._rows[terms[0]], self._rows[totals[0]]
+            return [] if total.dot(total) > _SUSPICIOUS * term.dot(term) else pairs
+        term_rows, total_rows = self._table.take(terms, axis=0), self._table.take(totals, axis=0)
+        with np.errstate(all="ignore"):
+            plain = np.vecdot(total_rows, total_rows) > _SUSPICIOUS * np.vecdot(term_rows, term_rows)
+        return (
+            [] if plain.all() else [pair for pair, is_plain in zip(pairs, plain.tolist(), strict=True) if not is_plain]
+        )
 
     def is_rounding(self, ref: int, error: Samples | None = None) -> bool:
         """Whether a value is at every state no larger than rounding can have made it.
@@ -117,11 +152,11 @@ class SampledTape:
             return np.zeros(tape.sample_count)
         if operation in (t.SIN, t.COS):
             return np.hypot(self._errors[a], UNIT_ROUNDOFF)
-        return self._made_error(operation, a, b, self._values[node])
+        return self._made_error(operation, a, b, self._rows[node])
 
     def _made_error(self, operation: int, a: int, b: int, value: Samples) -> Samples:
         """The error of a sum, a product or a reciprocal of this value."""
-        values, errors, rounded = self._values, self._errors, UNIT_ROUNDOFF * value
+        values, errors, rounded = self._rows, self._errors, UNIT_ROUNDOFF * value
         if operation == t.MUL:
             return np.hypot(np.hypot(values[a] * errors[b], values[b] * errors[a]), rounded)
         if operation == t.RECIPROCAL:
@@ -129,15 +164,28 @@ class SampledTape:
         return np.hypot(np.hypot(errors[a], errors[b]), rounded)
 
     def _extend(self, node: int) -> None:
-        tape, values = self.tape, self._values
+        """Compute the values of all nodes up to this one."""
+        if node >= len(self._table):
+            self._grow(node)
+        tape, rows = self.tape, self._rows
+        operations, left, right = tape.operation, tape.left, tape.right
         with np.errstate(all="ignore"):
-            for index in range(len(values), node + 1):
-                if index in tape.constants:
-                    values.append(np.full(tape.sample_count, tape.constants[index]))
-                elif index in tape.input_samples:
-                    values.append(tape.input_samples[index])
+            for index in range(self._count, node + 1):
+                operation, row = operations[index], rows[index]
+                if operation in t.BINARY:
+                    t.NUMPY[operation](rows[left[index]], rows[right[index]], row)
+                elif operation == t.CONSTANT:
+                    row.fill(tape.constants[index])
+                elif operation == t.INPUT:
+                    row[:] = tape.input_samples[index]
                 else:
-                    values.append(evaluate(tape.node(index), values))
+                    t.NUMPY[operation](rows[left[index]], row)
+        self._count = node + 1
+
+    def _grow(self, node: int) -> None:
+        table = np.empty((max(node + 1, 2 * len(self._table)), self.tape.sample_count))
+        table[: self._count] = self._table[: self._count]
+        self._table, self._rows = table, list(table)
 
     def check_merges(self) -> None:
         """Raise unless the samples bear out every operation that was recognised by its residue.
@@ -149,7 +197,7 @@ class SampledTape:
             return
         merges = np.array(self.tape.merges)
         self.values(int(np.abs(merges[:, 1:]).max()))
-        table = np.array(self._values)
+        table = self._table[: self._count]
         for block in np.array_split(merges, len(merges) // 4096 + 1):
             value, scale = _made(table, block)
             with np.errstate(all="ignore"):

@@ -42,8 +42,8 @@ Samples = np.ndarray[tuple[int], np.dtype[np.float64]]
 Node = tuple[int, int, int]
 """An operation and its operands, nodes without sign."""
 
-_BINARY = frozenset((ADD, SUB, MUL))
-_NUMPY: dict[int, Callable[..., Any]] = {
+BINARY = frozenset((ADD, SUB, MUL))
+NUMPY: dict[int, Callable[..., Any]] = {
     ADD: np.add,
     SUB: np.subtract,
     MUL: np.multiply,
@@ -57,7 +57,7 @@ _NUMPY: dict[int, Callable[..., Any]] = {
 def operands(node: Node) -> tuple[int, ...]:
     """The nodes that an operation reads."""
     operation, left, right = node
-    if operation in _BINARY:
+    if operation in BINARY:
         return left, right
     return () if operation <= INPUT else (left,)
 
@@ -65,9 +65,9 @@ def operands(node: Node) -> tuple[int, ...]:
 def evaluate(node: Node, values: Any) -> npt.NDArray[np.float64]:
     """What an operation gives, from the values of its operands."""
     operation, left, right = node
-    if operation in _BINARY:
-        return np.asarray(_NUMPY[operation](values[left], values[right]))
-    return np.asarray(_NUMPY[operation](values[left]))
+    if operation in BINARY:
+        return np.asarray(NUMPY[operation](values[left], values[right]))
+    return np.asarray(NUMPY[operation](values[left]))
 
 
 class Tape:

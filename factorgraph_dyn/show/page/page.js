@@ -48,18 +48,21 @@ function choose(index, step) {
   go(step === undefined ? Math.min(state.step, orderingNow().steps.length) : step);
 }
 
+function showPlay(words, shape) {
+  byId("play").querySelector("path").setAttribute("d", shape);
+  byId("play").setAttribute("aria-label", words);
+}
+
 function pause() {
   clearInterval(state.timer);
   state.timer = null;
-  byId("play").textContent = "▶▶";
-  byId("play").setAttribute("aria-label", "Play");
+  showPlay("Play", "M4 2L14 8L4 14Z");
 }
 
 function play() {
   if (state.timer !== null) { pause(); return; }
   if (state.step === orderingNow().steps.length) go(0);
-  byId("play").textContent = "❚❚";
-  byId("play").setAttribute("aria-label", "Pause");
+  showPlay("Pause", "M3 2H7V14H3ZM9 2H13V14H9Z");
   state.timer = setInterval(() => {
     go(state.step + 1);
     if (state.step === orderingNow().steps.length) pause();
@@ -80,6 +83,7 @@ function start() {
   preparePanel("dag", 62);
   preparePanel("matrix", 27);
   preparePanel("tree", 110);
+  buildLegend();
   buildGraph();
   buildComparison();
   byId("ordering").addEventListener("change", (event) => choose(event.target.selectedIndex));
@@ -97,7 +101,9 @@ function start() {
     if (event.key !== " ") pause();
     act();
   });
-  window.addEventListener("resize", () => ["graph", "dag", "matrix", "tree"].forEach(fit));
+  const fitAll = () => ["graph", "dag", "matrix", "tree"].forEach(fit);
+  window.addEventListener("resize", fitAll);
+  new ResizeObserver(fitAll).observe(document.querySelector("main")); // the page's own scroll bar takes room, too
   const place = new URLSearchParams(location.hash.slice(1));
   const found = data.orderings.findIndex((ordering) => ordering.name === place.get("ordering"));
   choose(Math.max(found, 0), Number.parseInt(place.get("step"), 10) || 0);

@@ -77,7 +77,7 @@ function buildDag() {
   dag.nodes = data.nodes.map((node, index) => {
     if (node.known) return null;
     const group = drawNode(svg, node);
-    make(group, "text", { class: "rank", x: node.at[0] + RADIUS * 0.75, y: node.at[1] + RADIUS * 1.2 }, String(rank.get(index) + 1));
+    make(group, "text", { class: "rank", x: orderingNow().ranks[index][0], y: orderingNow().ranks[index][1] + 0.07 }, String(rank.get(index) + 1));
     return group;
   });
   dag.rank = rank;

@@ -3,6 +3,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
 const RADIUS = 0.34;
+const TALLEST = 0.72; // part of the window that a panel may take, as in the style
 const state = { ordering: 0, step: 0, timer: null };
 const zoom = {};
 const byId = (id) => document.getElementById(id);
@@ -68,17 +69,17 @@ function canvas(id, box) {
 function currentScale(id) {
   const { scale, natural, box } = zoom[id];
   if (scale !== null) return scale;
-  const room = view(id).clientWidth || 600;
-  // Whole pictures fit the width, but letters stay readable: then the view scrolls.
-  return Math.max(Math.min(natural * 1.15, room / box[2]), natural * 0.45);
+  // Pictures open whole, however small their letters get: the buttons make them larger, and then the view scrolls.
+  const room = [(byId(id).clientWidth || 600) - 26, window.innerHeight * TALLEST - 4];
+  return Math.min(natural * 1.15, room[0] / box[2], room[1] / box[3]);
 }
 
 function fit(id) {
   const svg = view(id).querySelector("svg");
   if (!svg) return;
   const scale = currentScale(id);
-  svg.setAttribute("width", Math.round(zoom[id].box[2] * scale));
-  svg.setAttribute("height", Math.round(zoom[id].box[3] * scale));
+  svg.setAttribute("width", Math.floor(zoom[id].box[2] * scale));
+  svg.setAttribute("height", Math.floor(zoom[id].box[3] * scale));
 }
 
 function reveal(id, x, y) {
@@ -94,6 +95,25 @@ function reveal(id, x, y) {
   if (top < holder.scrollTop + margin || top > holder.scrollTop + holder.clientHeight - margin) {
     holder.scrollTop = top - holder.clientHeight / 2;
   }
+}
+
+// ---- what shapes and colours mean
+
+function buildLegend() {
+  const kinds = new Set(data.nodes.map((node) => node.kind));
+  const list = byId("legend");
+  const entry = (style, words) => {
+    const item = html(list, "li");
+    html(item, "span", { className: `sample ${style}` });
+    item.append(words);
+  };
+  for (const [kind, symbol, words] of data.kinds) if (kinds.has(kind)) entry(`sample-${kind}`, `${symbol}: ${words}`);
+  entry("round", "unknown");
+  entry("", "known");
+  entry("dark", "equation");
+  entry("made", "equation that elimination made");
+  entry("done", "done or no longer needed");
+  entry("orange", "fill: no equation holds both");
 }
 
 // ---- shared shapes

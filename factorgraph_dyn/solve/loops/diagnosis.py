@@ -22,6 +22,7 @@ from factorgraph_dyn.equations import Known, State, evaluate_state, given
 from factorgraph_dyn.errors import ClosureError, FactorGraphDynError, InputError, NearSingularWarning
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.closure import RANK_TOLERANCE
+from factorgraph_dyn.notebook import html_table
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.loops import singularity
 from factorgraph_dyn.solve.loops.closure_rows import closure_rows
@@ -88,6 +89,17 @@ class Diagnosis:
         return [
             {"question": question, "answer": answer, "remark": remark} for question, answer, remark in _findings(self)
         ]
+
+    def __repr__(self) -> str:
+        redundant = self.constraint_rows - self.constraint_rank
+        singular = ", singular here" if self.is_singular else ""
+        return (
+            f"<Diagnosis of {self.mechanism!r}: mobility {self.mobility}, {redundant} redundant constraints, "
+            f"{len(self.motors)} motors, {self.redundant_motors} redundant, {self.missing_motors} missing{singular}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows(), f"Diagnosis of {self.mechanism}")
 
     def __str__(self) -> str:
         lines = [f"Mechanism {self.mechanism!r}"]

@@ -48,13 +48,15 @@ class Body:
     """IR of a program's arithmetic.
 
     Attributes:
-        text: Definitions of the functions ``@part<k>(ptr workspace)``.
+        name: What the names of its functions begin with, where a module has several bodies.
+        text: Definitions of the functions ``@<name>part<k>(ptr workspace)``.
         calls: What runs, in order.
         slots: Length of the workspace in vectors.
         output_slot: Where the outputs start; the inputs start at 0.
         guard_slot: Where the guard is: not a number in lanes whose outputs are not to be trusted.
     """
 
+    name: str
     text: str
     calls: tuple[Call, ...]
     slots: int
@@ -62,7 +64,7 @@ class Body:
     guard_slot: int
 
 
-def emit_body(program: Program, width: int, *, fma: bool, segment: int = SEGMENT) -> Body:
+def emit_body(program: Program, width: int, *, fma: bool, segment: int = SEGMENT, name: str = "") -> Body:
     """The program's arithmetic as LLVM functions.
 
     Args:
@@ -70,15 +72,18 @@ def emit_body(program: Program, width: int, *, fma: bool, segment: int = SEGMENT
         width: States a vector holds.
         fma: Whether the machine has fused multiply-add.
         segment: Operations a function has at most.
+        name: What the names of its functions begin with.
     """
-    return _Emitter(program, width, fma, segment).emit()
+    return _Emitter(program, width, fma, segment, name).emit()
 
 
-class _Emitter:
-    def __init__(self, program: Program, width: int, fma: bool, segment: int) -> None:
+class Functions:
+    """The functions of a body: which operations each holds, and where values are kept between them."""
+
+    def __init__(self, program: Program, width: int, fma: bool, segment: int, name: str) -> None:
         self.program = program
+        self.name = name
         self.width = width
-        self.vector = f"<{width} x double>"
         self.fma = fma
         self.output_slot = len(program.inputs)
         self.guard_slot = self.output_slot + len(program.outputs)
@@ -93,19 +98,15 @@ class _Emitter:
         self.parts, self.angles_before = _cut(program, segment)
         self.part_of = {node: k for k, part in enumerate(self.parts) for node in part}
         self._place_sines_and_cosines()
-        self.cheap = self._cheap_nodes()
+        self.cheap = self.cheap_nodes()
         self._count_uses()
-        self.lines: list[str] = []
-        self.names: dict[int, str] = {}
-        self.counter = 0
-        self.guard = ""
 
     def _place_sines_and_cosines(self) -> None:
         for angle, nodes in self.program.sines_and_cosines.items():
             for node in nodes:
                 self.slot[node] = self.angle_slots[angle] + (self.program.nodes[node][0] == t.SIN)
 
-    def _cheap_nodes(self) -> set[int]:
+    def cheap_nodes(self) -> set[int]:
         """Nodes that are computed again where they are needed, rather than passed on.
 
         One operation on inputs, sines, cosines and constants costs no more than a load, and values
@@ -157,9 +158,8 @@ class _Emitter:
                     return [operands[1 - place], *program.operands(product)]
         return list(operands)
 
-    # Emission
-
     def emit(self) -> Body:
+        """All functions, and what runs."""
         pieces: list[str] = []
         calls: list[Call] = []
         for number in range(len(self.parts)):
@@ -168,10 +168,38 @@ class _Emitter:
                 arguments = tuple(self.slot[angle] for angle in angles)
                 calls.append(Call(None, arguments, self.angle_slots[angles[0]]))
             calls.append(Call(number))
-            pieces.append(self._part(number))
-        return Body("\n".join(pieces), tuple(calls), self.end, self.output_slot, self.guard_slot)
+            pieces.append(self.part(number))
+        return Body(self.name, "\n".join(pieces), tuple(calls), self.end, self.output_slot, self.guard_slot)
 
-    def _part(self, number: int) -> str:
+    def part(self, number: int) -> str:
+        """One function."""
+        raise NotImplementedError
+
+    def release(self, number: int) -> None:
+        """Free the slots of values that no part after this one reads."""
+        for node in self.ending[number]:
+            if node in self.part_of and node in self.slot:
+                self.free.append(self.slot.pop(node))
+
+    def new_slot(self) -> int:
+        """A slot for a value that is to be kept."""
+        if self.free:
+            return self.free.pop()
+        self.end += 1
+        return self.end - 1
+
+
+class _Emitter(Functions):
+    def __init__(self, program: Program, width: int, fma: bool, segment: int, name: str) -> None:
+        super().__init__(program, width, fma, segment, name)
+        self.vector = f"<{width} x double>"
+        self.lines: list[str] = []
+        self.names: dict[int, str] = {}
+        self.counter = 0
+        self.guard = ""
+
+    def part(self, number: int) -> str:
+        """One function."""
         self.lines, self.names, self.counter, self.guard = [], {}, 0, ""
         for node in self.parts[number]:
             if node not in self.fused:
@@ -182,11 +210,9 @@ class _Emitter:
                 self._keep(node, number)
         if self.guard:
             self._store_guard()
-        for node in self.ending[number]:
-            if node in self.part_of and node in self.slot:
-                self.free.append(self.slot.pop(node))
+        self.release(number)
         body = "\n".join(self.lines)
-        return f"define internal void @part{number}(ptr noalias %w) #0 {{\n{body}\n  ret void\n}}\n"
+        return f"define internal void @{self.name}part{number}(ptr noalias %w) #0 {{\n{body}\n  ret void\n}}\n"
 
     def _keep(self, node: int, number: int) -> None:
         """Store a value where later code looks for it."""
@@ -196,10 +222,7 @@ class _Emitter:
         for guard in self.guards_of.get(node, ()):
             self._watch(self._value(node), guard)
         if node in self.part_of and node not in self.cheap and self.last_part.get(node, -1) > number:
-            if not self.free:
-                self.free.append(self.end)
-                self.end += 1
-            self.slot[node] = self.free.pop()
+            self.slot[node] = self.new_slot()
             self._store(self.names[node], self.slot[node])
 
     def _line(self, instruction: str) -> str:

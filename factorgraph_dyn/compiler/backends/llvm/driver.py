@@ -30,32 +30,32 @@ def emit_driver(body: Body, program: Program, width: int, *, fma: bool) -> str:
             gather_scatter(width),
             *(load_rows(size, width) for size in sorted(sizes)),
             *(store_rows(size, width) for size in sorted(out_sizes)),
-            _evaluate(body, sum(operand.size for operand in outputs), width),
+            evaluate_function(body, sum(operand.size for operand in outputs), width),
             _loop(body, inputs, outputs, width),
             _one(body, inputs, outputs, width),
         ]
     )
 
 
-def _evaluate(body: Body, outputs: int, width: int) -> str:
-    """@evaluate(workspace): columns in, columns out."""
+def evaluate_function(body: Body, outputs: int, width: int) -> str:
+    """@<name>evaluate(workspace): columns in, columns out."""
     vector = f"<{width} x double>"
     lines = [
-        "define internal void @evaluate(ptr noalias %w) #0 {",
+        f"define internal void @{body.name}evaluate(ptr noalias %w) #0 {{",
         f"  %g = getelementptr {vector}, ptr %w, i64 {body.guard_slot}",
         f"  store {vector} zeroinitializer, ptr %g, align {8 * width}",
     ]
     tables = []
     for number, call in enumerate(body.calls):
         if call.part is not None:
-            lines.append(f"  call void @part{call.part}(ptr %w)")
+            lines.append(f"  call void @{body.name}part{call.part}(ptr %w)")
             continue
         slots = ", ".join(f"i32 {slot}" for slot in call.arguments)
         count = len(call.arguments)
-        tables.append(f"@angles{number} = private unnamed_addr constant [{count} x i32] [{slots}]")
+        tables.append(f"@{body.name}angles{number} = private unnamed_addr constant [{count} x i32] [{slots}]")
         lines += [
             f"  %a{number} = getelementptr {vector}, ptr %w, i64 {call.results}",
-            f"  call void @sincos_batch(ptr %w, ptr @angles{number}, i64 {count}, ptr %a{number})",
+            f"  call void @sincos_batch(ptr %w, ptr @{body.name}angles{number}, i64 {count}, ptr %a{number})",
         ]
     lines += [
         f"  %guard = load {vector}, ptr %g, align {8 * width}",

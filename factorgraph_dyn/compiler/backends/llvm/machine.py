@@ -41,6 +41,7 @@ def host() -> Machine:
     """The machine this process runs on."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
     found = llvm.get_host_cpu_features()
     triple = llvm.get_process_triple()
     arm = triple.startswith(("aarch64", "arm64"))

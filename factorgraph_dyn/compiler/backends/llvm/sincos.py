@@ -83,7 +83,17 @@ def sincos_functions(width: int, *, fma: bool) -> str:
         fma: Whether the machine has fused multiply-add.
     """
     vector, integers, bits = f"<{width} x double>", f"<{width} x i64>", f"<{width} x i1>"
+    align = f"align {8 * width}"
     lines: list[str] = []
+    table: list[float] = []
+
+    def in_memory(number: float) -> str:
+        """A vector in memory, which an instruction reads by itself; a constant LLVM would spread by one of its own."""
+        table.append(number)
+        name = f"%constant{len(table)}"
+        place = f"getelementptr inbounds ({vector}, ptr @sincos_constants, i64 {len(table) - 1})"
+        lines.append(f"  {name} = load {vector}, ptr {place}, {align}")
+        return name
 
     def multiply_add(name: str, a: str, b: str, c: str) -> str:
         if fma:
@@ -94,20 +104,20 @@ def sincos_functions(width: int, *, fma: bool) -> str:
         return name
 
     def polynomial(name: str, coefficients: tuple[float, ...]) -> str:
-        value = splat(coefficients[-1])
+        value = in_memory(coefficients[-1])
         for degree in range(len(coefficients) - 2, -1, -1):
-            value = multiply_add(f"%{name}{degree}", value, "%z", splat(coefficients[degree]))
+            value = multiply_add(f"%{name}{degree}", value, "%z", in_memory(coefficients[degree]))
         return value
 
     # Without fused multiply-add the products k * part have to be exact (k has up to 20 bits), and so has
     # x - k (the first two parts), which is below 1 and a multiple of 2^-53.
     parts = half_pi_parts(floats=3) if fma else half_pi_parts(32, 53, 85)
-    multiply_add("%shifted", "%x", splat(float(1 / _half_pi())), splat(_ROUND))
-    lines.append(f"  %k = fsub {vector} %shifted, {splat(_ROUND)}")
+    multiply_add("%shifted", "%x", in_memory(float(1 / _half_pi())), in_memory(_ROUND))
+    lines.append(f"  %k = fsub {vector} %shifted, {in_memory(_ROUND)}")
     lines.append(f"  %k_bits = bitcast {vector} %shifted to {integers}")
     near = "%x"
     for step, part in enumerate(parts):
-        near = multiply_add(f"%near{step}", "%k", splat(-part), near)
+        near = multiply_add(f"%near{step}", "%k", in_memory(-part), near)
     head = "\n".join(lines)
     lines.clear()
     lines.append(f"  %z = fmul {vector} %r, %r")
@@ -116,11 +126,12 @@ def sincos_functions(width: int, *, fma: bool) -> str:
     multiply_add("%sine", "%rz", sine, "%r")
     cosine = polynomial("cp", _COSINE)
     lines.append(f"  %zz = fmul {vector} %z, %z")
-    multiply_add("%half", "%z", splat(-0.5), splat(1.0))
+    multiply_add("%half", "%z", in_memory(-0.5), in_memory(1.0))
     multiply_add("%cosine", "%zz", cosine, "%half")
     tail = "\n".join(lines)
-    align = f"align {8 * width}"
+    numbers = ", ".join(f"{vector} {splat(number)}" for number in table)
     return f"""
+@sincos_constants = internal global [{len(table)} x {vector}] [{numbers}], {align}
 define internal void @sincos_batch(ptr noalias %w, ptr %table, i64 %count, ptr %results) #0 {{
 entry:
   br label %next

@@ -1,0 +1,1 @@
+"""Assembly of a program for x86-64 processors with AVX2."""

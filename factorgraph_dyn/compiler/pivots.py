@@ -1,0 +1,221 @@
+"""Which entry divides next: the choice of pivots in an elimination, ahead of time, for all states at once.
+
+Takes rows of tape references and the columns to eliminate; gives a row and a column. The quality of a pair is
+
+    min over sampled states of  (|entry| / row scale) / (largest such ratio in the column)
+
+where a row's scale is its largest entry times its unknown's usual size (see `magnitudes`), so that neither kilograms
+nor millimetres nor the length of a chain sway the choice. An unknown's size counts all that its joint carries: in a
+chain the 1 that stands before a link's acceleration is as good a pivot at the base as at the tip, although the inertias
+beside it grow with the number of links. With sizes of the link alone, operations of forward dynamics grew with the
+square of the number of links, and chains of fifty lost five digits.
+
+Among the pairs of quality 0.1 or more, entries that keep their sign in all states come first, of these 1 and -1, then
+the row whose last unknown is eliminated soonest, then the fewest operations (Markowitz 1957). What is cheapest is
+judged first, so that few qualities have to be computed.
+
+The work runs once a pivot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn.compiler.tape.samples import SampledTape
+from factorgraph_dyn.compiler.tape.tape import ONE, Samples
+
+GOOD_QUALITY = 0.1
+"""Pivots at least this large beside the others of their column lose no digits."""
+
+_ROW_ROUNDING = 1e-6  # part of a row's usual scale that is taken for rounding
+_DIVISION = 10  # operations that a division weighs
+
+Row = dict[int, int]
+"""Reference of the entry in each column that the row holds."""
+
+RowScales = dict[frozenset[tuple[int, int]], Samples]
+"""Scales of rows by their entries."""
+
+_Cost = tuple[bool, int, int]
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """A row and a column, with the worst quality over the ordinary samples and over all of them."""
+
+    row: int
+    column: int
+    quality: float
+    everywhere: float
+
+
+class Pivots:
+    """The choice of pivots among rows that change while they are eliminated."""
+
+    def __init__(
+        self,
+        samples: SampledTape,
+        rows: Mapping[int, Row],
+        holding: Mapping[int, set[int]],
+        position: Mapping[int, int],
+        units: Mapping[int, float],
+        scales: RowScales,
+    ) -> None:
+        """Start without anything known.
+
+        Args:
+            samples: Values at the sampled states, of which the special ones only guide the choice.
+            rows: The equations by number, which the elimination changes.
+            holding: Numbers of the rows that hold each column, likewise; columns that are no unknowns are not in it.
+            position: When each column is eliminated.
+            units: How large the unknowns are beside each other, by column.
+            scales: Scales of rows, which eliminations of the same equations share.
+        """
+        self.samples = samples
+        self.rows = rows
+        self.holding = holding
+        self.position = position
+        self.units = units
+        self.known_scales = scales
+        self._scales: dict[int, Samples] = {}
+        self._reaches: dict[int, int] = {}
+
+    def forget(self, number: int) -> None:
+        """Take note that a row has changed."""
+        self._scales.pop(number, None)
+        self._reaches.pop(number, None)
+
+    def choose(self, columns: set[int]) -> Pivot | None:
+        """The best pair of a row and one of the columns; None where no row holds any of them.
+
+        Good in all samples is best, good in the ordinary ones next; else the largest there is.
+        """
+        candidates = sorted(
+            (self._cost(number, column, len(self.holding[column]) - 1), column, number)
+            for column in columns
+            for number in self.holding[column]
+        )
+        judged: dict[int, dict[int, Pivot]] = {}
+        for _, equals in groupby(candidates, key=itemgetter(0)):
+            good: list[Pivot] = []
+            for _, column, number in equals:
+                if column not in judged:
+                    judged[column] = self._judged(column)
+                pivot = judged[column][number]
+                if pivot.everywhere == 1.0 and not good:
+                    return pivot  # none is better
+                if pivot.everywhere >= GOOD_QUALITY and self.keeps_sign(self.rows[number][column]):
+                    good.append(pivot)
+            if good:
+                return max(good, key=lambda pivot: pivot.quality)
+        found = [(cost, judged[column][number]) for cost, column, number in candidates]
+        return min(found, key=self._second_best, default=(None, None))[1]
+
+    def _second_best(self, found: tuple[_Cost, Pivot]) -> tuple[float, ...]:
+        """The order of pairs of which none is good everywhere and keeps its sign."""
+        cost, pivot = found
+        if pivot.quality < GOOD_QUALITY:
+            return 2, -pivot.quality
+        crosses = not self.keeps_sign(self.rows[pivot.row][pivot.column])
+        return pivot.everywhere < GOOD_QUALITY, crosses, *cost, -pivot.quality
+
+    def _judged(self, column: int) -> dict[int, Pivot]:
+        """The pivots of a column by row."""
+        numbers = sorted(self.holding[column])
+        if len(numbers) == 1 and abs(self.rows[numbers[0]][column]) in self.samples.tape.constants:
+            return {numbers[0]: Pivot(numbers[0], column, 1.0, 1.0)}
+        everywhere, ordinary = self._qualities(column, numbers)
+        return {
+            number: Pivot(number, column, usual, worst)
+            for number, usual, worst in zip(numbers, ordinary, everywhere, strict=True)
+        }
+
+    def _qualities(self, column: int, numbers: list[int]) -> tuple[list[float], list[float]]:
+        """Worst relative size of each row's entry, over all samples and over the ordinary ones."""
+        sizes = self._sizes(column, numbers)
+        largest = sizes.max(axis=0)
+        ratios = sizes / largest
+        ratios[~np.isfinite(ratios)] = 0.0
+        special = self.samples.special
+        ordinary = ratios[:, special:].min(axis=1)
+        # Special states in which the whole column vanishes have nothing to say.
+        ratios[:, :special][:, ~(np.isfinite(largest[:special]) & (largest[:special] > 0))] = 1.0
+        everywhere = np.minimum(ratios[:, :special].min(axis=1, initial=1.0), ordinary)
+        return everywhere.tolist(), ordinary.tolist()
+
+    def _sizes(self, column: int, numbers: list[int]) -> npt.NDArray[np.float64]:
+        """Sizes of a column's entries beside their rows' scales, shape (rows, samples)."""
+        sizes = self.samples.sizes([self.rows[n][column] for n in numbers])
+        sizes /= [self.scale(n) for n in numbers]
+        return sizes
+
+    def _cost(self, number: int, column: int, others: int) -> _Cost:
+        """What speaks against a pivot that keeps its sign, the worst first.
+
+        That it is not 1 or -1; how late the last unknown of its row is eliminated (a row that reaches far spreads
+        fill far); about how many operations it costs.
+        """
+        row = self.rows[number]
+        entry, reach = abs(row[column]), self._reach(number, column)
+        updates = 2 * others * (len(row) - 1)
+        if entry == ONE:
+            return False, reach, updates
+        updates += min(others, len(row) - 1)
+        return True, reach, updates if entry in self.samples.tape.constants else updates + _DIVISION
+
+    def _reach(self, number: int, column: int) -> int:
+        """When the last unknown of a row beside a column is eliminated."""
+        row, position = self.rows[number], self.position
+        reach = self._reaches.get(number)
+        if reach is None:
+            reach = self._reaches[number] = max([position.get(other, -1) for other in row])
+        if reach == position[column]:  # perhaps it is the column's own
+            return max([position.get(other, -1) for other in row if other != column], default=-1)
+        return reach
+
+    def keeps_sign(self, entry: int) -> bool:
+        """Whether an entry has one sign in the ordinary samples."""
+        if abs(entry) in self.samples.tape.constants:
+            return True
+        values = self.samples.values(entry)[self.samples.special :]
+        return bool((values > 0).all() or (values < 0).all())
+
+    def scale(self, number: int) -> Samples:
+        """Largest unknown entry of a row at every sampled state, columns in common units."""
+        scale = self._scales.get(number)
+        if scale is not None:
+            return scale
+        key = frozenset(self.rows[number].items())
+        scale = self.known_scales.get(key)
+        if scale is None:
+            scale = self.known_scales[key] = self._scale(number)
+        self._scales[number] = scale
+        return scale
+
+    def _scale(self, number: int) -> Samples:
+        row, units = self.rows[number], self.units
+        columns = [column for column in row if column in self.holding]
+        sizes = self.samples.sizes([row[column] for column in columns])
+        sizes *= np.array([units[column] for column in columns])[:, None]
+        scale: Samples = sizes.max(axis=0)
+        # Where nothing of a row is left but rounding, that is no scale.
+        ordinary = scale[self.samples.special :]
+        middle = len(ordinary) // 2
+        least: float = _ROW_ROUNDING * np.partition(ordinary, middle)[middle]
+        return np.maximum(scale, least, out=scale)
+
+    def partner(self, pivot: Pivot) -> int | None:
+        """The row whose entry is large where the pivot's is small."""
+        numbers = sorted(self.holding[pivot.column])
+        sizes = self._sizes(pivot.column, numbers)
+        largest = sizes.max(axis=0)
+        told = np.isfinite(largest) & (largest > 0)
+        ratios = dict(zip(numbers, (sizes[:, told] / largest[told]), strict=True))
+        alone = ratios.pop(pivot.row)
+        return max(ratios, key=lambda n: float(np.maximum(alone, ratios[n]).min(initial=1.0)), default=None)
