@@ -11,6 +11,7 @@ from factorgraph_dyn.compiler import (
     Kernel as Kernel,
     compile as compile,
 )
+from factorgraph_dyn.compiler.rollout.rollout import rollout as rollout
 from factorgraph_dyn.equations import (
     Factor as Factor,
     Known as Known,
@@ -106,11 +107,9 @@ from factorgraph_dyn.solve.objectives import (
     MinimumWrench as MinimumWrench,
     SoftFactors as SoftFactors,
 )
-from factorgraph_dyn.solve.simulation import (
-    Trajectory as Trajectory,
-    simulate as simulate,
-)
+from factorgraph_dyn.solve.simulation import simulate as simulate
 from factorgraph_dyn.solve.solution import Solution as Solution
+from factorgraph_dyn.solve.trajectory import Trajectory as Trajectory
 from factorgraph_dyn.textbook.operators import (
     SpatialOperators as SpatialOperators,
     spatial_operators as spatial_operators,

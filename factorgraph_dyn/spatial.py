@@ -12,7 +12,8 @@ Source: Lynch & Park, Modern Robotics (2017), sections 3.3 and 8.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ Array = npt.NDArray[Any]  # float64, or object arrays of symbols
 Floats = npt.NDArray[np.float64]
 
 SMALL_ANGLE = 1e-8  # below it the series of log and exp are exact in double precision
+
+LARGEST_TURN = 8.0  # rad of one motion whose exponential is had of symbols
+_TERMS = 9  # of a series whose x is at most 1: the next is below rounding
 
 
 def real_array(values: npt.ArrayLike) -> Floats:
@@ -226,10 +230,17 @@ def rotation_vector(R: Floats) -> Floats:
     return turn_of_quaternion(quaternion_of_rotation(R))
 
 
-def quaternion_of_turn(w: Floats) -> Floats:
-    """The unit quaternions of rotation vectors, shape (..., 4); for numbers."""
-    half = 0.5 * np.linalg.norm(w, axis=-1, keepdims=True)
-    return np.concatenate([0.5 * _sine_share(half) * w, np.cos(half)], axis=-1)
+def quaternion_of_turn(w: Array) -> Array:
+    """The unit quaternions of rotation vectors, shape (..., 4)."""
+    half = 0.5 * w
+    cosine, sine_share, _, _ = stumpff(_square(half))
+    return np.concatenate([sine_share * half, cosine], axis=-1)
+
+
+def unit_quaternion(q: Array) -> Array:
+    """Quaternions with length one; symbols are taken to miss it by rounding only, as products of unit ones do."""
+    unit: Array = q * (1.5 - 0.5 * _square(q)) if q.dtype == object else q / np.linalg.norm(q, axis=-1, keepdims=True)
+    return unit
 
 
 def turn_of_quaternion(quaternion: Floats) -> Floats:
@@ -243,17 +254,14 @@ def turn_of_quaternion(quaternion: Floats) -> Floats:
     return turn
 
 
-def arc(w: Floats, v: Floats) -> Floats:
+def arc(w: Array, v: Array) -> Array:
     """Where the origin gets to, seen from its start, by the constant body twist [w; v] in unit time, shape (..., 3).
 
     p = v + (1 - cos) / angle^2  w x v + (1 - sin / angle) / angle^2  w x (w x v)
     """
-    angle = np.linalg.norm(w, axis=-1, keepdims=True)
-    is_small = angle < SMALL_ANGLE
-    third = np.where(is_small, 1.0 / 6.0, (1.0 - _sine_share(angle)) / np.where(is_small, 1.0, angle) ** 2)
+    _, _, second, third = stumpff(_square(w))
     across = np.cross(w, v)
-    # sin^2(x/2) instead of 1 - cos(x), which cancels for small angles
-    end: Floats = v + 0.5 * _sine_share(0.5 * angle) ** 2 * across + third * np.cross(w, across)
+    end: Array = v + second * across + third * np.cross(w, across)
     return end
 
 
@@ -268,12 +276,48 @@ def velocity_of_arc(w: Floats, p: Floats) -> Floats:
     return v
 
 
+def stumpff(square: Array) -> tuple[Array, Array, Array, Array]:
+    """Stumpff's functions c_0 to c_3 of x^2: cos x, sin x / x, (1 - cos x) / x^2, (x - sin x) / x^3, as arrays.
+
+    Symbols, which are taken to be at most ``LARGEST_TURN`` squared, go without square roots and without telling small x
+    apart: c_k(z) is the sum of (-z)^i / (k + 2 i)!. The square is divided by four until the series is short, and the
+    angle doubled as often on the way back (Danby, Fundamentals of Celestial Mechanics, section 6.9).
+    """
+    if square.dtype != object:
+        angle = np.sqrt(square)
+        is_small = angle < SMALL_ANGLE
+        sine_share = _sine_share(angle)
+        third = np.where(is_small, 1.0 / 6.0, (1.0 - sine_share) / np.where(is_small, 1.0, square))
+        # sin^2(x/2) instead of 1 - cos(x), which cancels for small angles
+        return np.cos(angle), sine_share, 0.5 * _sine_share(0.5 * angle) ** 2, third
+    doublings = math.ceil(math.log2(LARGEST_TURN))
+    z = square * 0.25**doublings
+    c_2, c_3 = (_sum_of_powers(-z, [1.0 / math.factorial(k + 2 * i) for i in range(_TERMS)]) for k in (2, 3))
+    for _ in range(doublings):
+        c_0, c_1 = 1.0 - z * c_2, 1.0 - z * c_3
+        z, c_2, c_3 = 4.0 * z, 0.5 * c_1 * c_1, 0.25 * (c_2 + c_0 * c_3)
+    return 1.0 - z * c_2, 1.0 - z * c_3, c_2, c_3
+
+
+def _sum_of_powers(x: Array, coefficients: Sequence[float]) -> Array:
+    """The polynomial of x with these coefficients, that of the number 1 first."""
+    total = x * coefficients[-1] + coefficients[-2]
+    for coefficient in coefficients[-3::-1]:
+        total = total * x + coefficient
+    return total
+
+
+def _square(w: Array) -> Array:
+    """The squared lengths of vectors, shape (..., 1)."""
+    return np.asarray((w * w).sum(axis=-1, keepdims=True))
+
+
 def _sine_share(angle: Floats) -> Floats:
     """The sine of an angle as a share of it: 1 at zero."""
     return np.where(angle == 0, 1.0, np.sin(angle) / np.where(angle == 0, 1.0, angle))
 
 
-def exponential(twist: Floats) -> Floats:
+def exponential(twist: Array) -> Array:
     """The pose reached by moving with a constant twist for unit time, shape (4, 4)."""
     w, v = twist[:3], twist[3:]
     return pose(rotation_of_quaternion(quaternion_of_turn(w)), arc(w, v))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure this package and its peers side by side, in one run on one core, and print the tables as Markdown.
 
-    python scripts/benchmark.py [kernels] [compile] [graph] [chains]      all sections by default
+    python scripts/benchmark.py [kernels] [rollouts] [compile] [graph] [chains]      all sections by default
 
 Needs the extra ``dev`` (Pinocchio and MuJoCo); nothing else should run on the machine meanwhile.
 """
@@ -47,6 +47,49 @@ def peak_flops() -> float:
     a, b = np.random.default_rng(0).normal(size=(2, n, n))
     out = np.empty((n, n))
     return 2 * n**3 / best_of(lambda: np.matmul(a, b, out=out), 20)
+
+
+def rollouts() -> None:
+    """Batches of motions beside the forward kernel called as often, and MuJoCo's own rollouts on one thread."""
+    rows = []
+    count, steps, step = 10_000, 50, 1e-3
+    for name in ("puma560", "panda", "humanoid", "five_bar"):
+        mechanism = fgd.robots.BUILT_IN[name]()
+        rng, kernel = np.random.default_rng(0), fgd.compile(mechanism)
+        starts = [mechanism.random_state(rng) for _ in range(8)]
+        q, v = (np.tile([start[k] for start in starts], (count // 8, 1)) for k in (0, 1))
+        tau = rng.normal(size=(count, steps, mechanism.nv))
+        states = [np.repeat(x, steps, axis=0) for x in (q, v)] + [tau.reshape(-1, mechanism.nv)]
+        forward = best_of(lambda k=kernel, x=states: k(*x), 5)
+        row: dict[str, object] = {"robot": name, "rollouts": count, "steps": steps}
+        row["forward kernel ns a step"] = 1e9 * forward / (count * steps)
+        for integrator in ("semi_implicit", "rk4"):
+            words = (mechanism, q, v, tau, step)
+            taken = best_of(lambda w=words, i=integrator: fgd.rollout(*w, integrator=i), 5)
+            row[f"{integrator} ns a step"] = 1e9 * taken / (count * steps)
+            row[f"{integrator} / kernel"] = taken / forward
+        row["MuJoCo ns a step"] = mujoco_rollout(mechanism, q[:256], v[:256], tau[:256], step) or ""
+        rows.append(row)
+    markdown("Rollouts, one thread", rows)
+
+
+def mujoco_rollout(mechanism: fgd.Mechanism, q: np.ndarray, v: np.ndarray, tau: np.ndarray, step: float) -> float:
+    """Time of MuJoCo's rollouts for one step of one motion, ns; 0 where it is not installed or does not know a part."""
+    if mechanism.is_closed_kind:
+        return 0.0
+    try:
+        from mujoco import MjData, mjtState, rollout
+
+        from factorgraph_dyn.compare.peers.mujoco import MujocoEngine
+
+        peer = MujocoEngine.build(mechanism)
+    except (ImportError, fgd.FactorGraphDynError):
+        return 0.0
+    peer.model.opt.timestep = step
+    start = np.hstack([np.zeros((len(q), 1)), q, v])
+    words = {"initial_state": start, "control": tau, "control_spec": mjtState.mjSTATE_QFRC_APPLIED.value}
+    taken = best_of(lambda: rollout.rollout(peer.model, MjData(peer.model), **words), 3)
+    return 1e9 * taken / (tau.shape[0] * tau.shape[1])
 
 
 def compile_times() -> None:
@@ -143,7 +186,7 @@ def markdown(title: str, rows: list[dict[str, object]]) -> None:
         )
 
 
-SECTIONS = {"kernels": kernels, "compile": compile_times, "graph": graph_calls, "chains": chains}
+SECTIONS = {"kernels": kernels, "rollouts": rollouts, "compile": compile_times, "graph": graph_calls, "chains": chains}
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or list(SECTIONS)

@@ -101,7 +101,8 @@ def solve(
     """Solve a dynamics problem for a state read from a JSON file.
 
     The file holds q, v and, by problem: tau (forward), a (inverse), or a and tau with null where
-    unknown, or as objects by joint name (hybrid); and optionally external_wrenches by link name.
+    unknown, or as objects by joint name (hybrid); and optionally external_wrenches by the name of a link or
+    frame, and wrench_axes, local or world.
 
     For rrr: {"q": \\[0, 0, 0], "v": \\[0, 0, 0], "tau": \\[1, 2, 3]}
 
@@ -139,13 +140,13 @@ def _read_state(path: Path, problem: str) -> dict[str, Any]:
     needed = PROBLEMS[problem].arguments
     if not isinstance(content, dict):
         raise InputError(f"The state file {str(path)!r} must hold an object with {', '.join(needed)}.")
-    allowed = (*needed, "external_wrenches")
+    allowed = (*needed, "external_wrenches", "wrench_axes")
     missing = [key for key in needed if key not in content]
     unknown = [key for key in content if key not in allowed]
     if missing or unknown:
         raise InputError(
             f"The state file {str(path)!r} holds {', '.join(content) or 'nothing'}; the {problem} problem "
-            f"needs {', '.join(needed)} and may have external_wrenches."
+            f"needs {', '.join(needed)} and may have external_wrenches and wrench_axes."
         )
     return {key: _null_to_nan(value) for key, value in content.items()}
 

@@ -10,11 +10,11 @@ import typer
 
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, find_robot, split_names
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.motion.integrators import Integrator
 from factorgraph_dyn.show.canvas import check_drawable
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.show.trajectory_plot import plot_trajectory
 from factorgraph_dyn.solve.loops.diagnosis import diagnose as diagnose_mechanism
-from factorgraph_dyn.solve.simulation import Method
 from factorgraph_dyn.solve.simulation import simulate as simulate_mechanism
 from factorgraph_dyn.spatial import Floats
 
@@ -45,10 +45,10 @@ def simulate(
     robot: RobotArgument,
     duration: Annotated[float, typer.Option(help="Seconds to simulate.")] = 1.0,
     step: Annotated[float, typer.Option(help="Seconds of a time step.")] = 1e-3,
-    method: Annotated[Method, typer.Option(help="How to integrate.")] = "rk4",
+    method: Annotated[Integrator, typer.Option(help="How to integrate.")] = "rk4",
     engine: Annotated[
-        Literal["graph", "kernel"], typer.Option(help="Eliminate at every step, or compile first.")
-    ] = "graph",
+        Literal["kernel", "graph"], typer.Option(help="Compile first, or eliminate at every step.")
+    ] = "kernel",
     seed: StartOption = None,
     plot: Annotated[Path | None, typer.Option(help="Draw joints, energy and closure error into this file.")] = None,
     format: FormatOption = "table",

@@ -36,7 +36,7 @@ from factorgraph_dyn.motion.kinematics import link_poses, loop_pose
 from factorgraph_dyn.motion.random_states import APART, MOST_MODES
 from factorgraph_dyn.spatial import Array, Floats, cross
 
-_OPEN = 0.02
+OPEN = 0.02
 _POWERS = {2: "square", 4: "fourth power"}
 _STILL = 1e-6  # of the accelerations of a mechanism, a squared speed below which it is as good as at rest
 NOTHING = 1e-200  # far below the square of any number that means something, so that 0 / 0 is 0
@@ -54,7 +54,7 @@ def closure_guards(tape: Tape, state: State, q: Array, own: Natural, given: Symb
     """
     measure = _per_speed(state, own, given)
     return [
-        Guard(ref, _OPEN**power, f"{_POWERS[power]} by which {what} misses the closure of {name!r}", small=True)
+        Guard(ref, OPEN**power, f"{_POWERS[power]} by which {what} misses the closure of {name!r}", small=True)
         for what, name, square in (*_of_loops(state, own), *_of_couplings(state, q, own))
         for missed, power in [(square, 2) if what == "q" else measure(square)]
         for ref in [abs(int(references(tape, np.array([missed]))[0]))]
@@ -212,7 +212,7 @@ def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own
         away = [_away(q[places] / own.q[places], mode, turns) for mode in modes]
         others = [[_away(mode, modes[m], turns) for m in range(len(modes)) if m != k] for k, mode in enumerate(modes)]
         ref = abs(int(references(tape, np.array([np.prod(away)]))[0]))
-        threshold = _OPEN**2 * min(float(np.prod(apart)) for apart in others)
+        threshold = OPEN**2 * min(float(np.prod(apart)) for apart in others)
         names = ", ".join(joint.name for joint in group.joints)
         guards.append(Guard(ref, threshold, f"square by which {names} miss the known assembly modes", small=True))
     return guards

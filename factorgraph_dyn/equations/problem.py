@@ -45,7 +45,7 @@ class ProblemKind:
 
     Attributes:
         arguments: Of its kernel, in order.
-        outputs: Its results where no others are asked for; none of them for poses and Jacobians of all tips.
+        outputs: Its results where no others are asked for; none for poses and Jacobians of the last moving links.
         a, tau: Which entries are given.
         classical: The ordering that kernels take and pictures show: the textbook's, which costs the fewest
             operations of the classical ones.

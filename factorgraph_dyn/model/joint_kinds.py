@@ -92,7 +92,7 @@ class JointKind:
         """The q whose pose is nearest to T_frame_child, shape (nq,)."""
         raise NotImplementedError
 
-    def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
+    def moved(self, axes: Floats, q: Array, way: Array) -> Array:
         """The configuration reached from q by the constant velocity ``way`` in unit time, shape (..., nq)."""
         return q + way
 
@@ -103,7 +103,7 @@ class JointKind:
         """
         return end - q
 
-    def normalise(self, q: Floats) -> Floats:
+    def normalise(self, q: Array) -> Array:
         """The same configuration with unit quaternions, shape (..., nq)."""
         return q
 
@@ -279,7 +279,7 @@ class Spherical(JointKind):
         """The quaternion."""
         return spatial.quaternion_of_rotation(T_frame_child[:3, :3])
 
-    def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
+    def moved(self, axes: Floats, q: Array, way: Array) -> Array:
         """The quaternion turned by a body rotation vector."""
         return self.normalise(spatial.quaternion_product(q, spatial.quaternion_of_turn(way)))
 
@@ -287,10 +287,9 @@ class Spherical(JointKind):
         """The body rotation vector, of an angle up to pi."""
         return spatial.turn_of_quaternion(spatial.quaternion_product(spatial.conjugate(q), end))
 
-    def normalise(self, q: Floats) -> Floats:
+    def normalise(self, q: Array) -> Array:
         """The unit quaternion."""
-        unit: Floats = q / np.linalg.norm(q, axis=-1, keepdims=True)
-        return unit
+        return spatial.unit_quaternion(q)
 
     def neutral(self) -> Floats:
         """No rotation."""
@@ -335,7 +334,7 @@ class Planar(JointKind):
         p = T_frame_child[:3, 3]
         return np.array([x @ p, y @ p, spatial.turn_about(axes[0], T_frame_child[:3, :3])])
 
-    def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
+    def moved(self, axes: Floats, q: Array, way: Array) -> Array:
         """The end of the circular arc that a constant body velocity draws; the angle keeps its turns."""
         slide, turn = _plane_and_normal(way)
         shift = spatial.turned(_about_normal(q[..., 2:]), spatial.arc(turn, slide))
@@ -380,7 +379,7 @@ class Floating(JointKind):
         quaternion = spatial.quaternion_of_rotation(T_frame_child[:3, :3])
         return np.concatenate([T_frame_child[:3, 3], quaternion])
 
-    def moved(self, axes: Floats, q: Floats, way: Floats) -> Floats:
+    def moved(self, axes: Floats, q: Array, way: Array) -> Array:
         """The pose moved by a body twist."""
         unit = self.normalise(q)
         position = q[..., :3] + spatial.turned(unit[..., 3:], spatial.arc(way[..., :3], way[..., 3:]))
@@ -393,11 +392,9 @@ class Floating(JointKind):
         shift = spatial.turned(spatial.conjugate(self.normalise(q)[..., 3:]), end[..., :3] - q[..., :3])
         return np.concatenate([turn, spatial.velocity_of_arc(turn, shift)], axis=-1)
 
-    def normalise(self, q: Floats) -> Floats:
+    def normalise(self, q: Array) -> Array:
         """The same pose with a unit quaternion."""
-        quaternion = q[..., 3:]
-        unit = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
-        return np.concatenate([q[..., :3], unit], axis=-1)
+        return np.concatenate([q[..., :3], spatial.unit_quaternion(q[..., 3:])], axis=-1)
 
     def neutral(self) -> Floats:
         """The identity."""
@@ -414,12 +411,12 @@ def _tilt(axis: Floats, T: Array) -> Array:
     return spatial.cross(axis, T[:3, :3] @ axis)
 
 
-def _plane_and_normal(values: Floats) -> tuple[Floats, Floats]:
+def _plane_and_normal(values: Array) -> tuple[Array, Array]:
     """The shift and the turn that x, y and an angle are, in a plane's axes x, y and normal, shape (..., 3) each."""
     return values * np.array([1.0, 1.0, 0.0]), values * np.array([0.0, 0.0, 1.0])
 
 
-def _about_normal(angle: Floats) -> Floats:
+def _about_normal(angle: Array) -> Array:
     """The quaternion of a turn about a plane's normal, shape (..., 4), for angles of shape (..., 1)."""
     nothing = np.zeros_like(angle)
     return np.concatenate([nothing, nothing, np.sin(0.5 * angle), np.cos(0.5 * angle)], axis=-1)

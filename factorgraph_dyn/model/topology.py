@@ -41,8 +41,10 @@ class Topology:
 
     @property
     def tips(self) -> list[str]:
-        """The links that carry no others, from the base outward."""
-        return [joint.child for joint in self.outward if not self.joints_out[joint.child]]
+        """The links that the last movable joints move, from the base outward; what is fixed to them is left out."""
+        moving = [joint for joint in self.outward if joint.nv]
+        below = {inner.name for joint in moving for inner in self.path_to_base(joint.parent)}
+        return [joint.child for joint in moving if joint.name not in below]
 
     def path_to_base(self, link: str) -> list[Joint]:
         """The joints from a link to the base, the link's own joint first."""

@@ -111,7 +111,7 @@ def constraints(mechanism: Mechanism, q: Floats, members: Iterable[int] | None =
         q: The configuration, shape (nq,).
         members: Which ones, loops counted first and then couplings; all by default.
     """
-    motions = _Motions(mechanism, q)
+    motions = Motions(mechanism, q)
     parts: tuple[Loop | Coupling, ...] = (*mechanism.loops, *mechanism.couplings)
     chosen = parts if members is None else [parts[i] for i in members]
     return [motions.loop(part) if isinstance(part, Loop) else motions.coupling(part) for part in chosen]
@@ -294,21 +294,21 @@ def coupling_error(mechanism: Mechanism, coupling: Coupling, q: Array) -> Array:
     return np.asarray(here - coupling.ratio * source - coupling.offset)
 
 
-class _Motions:
+class Motions:
     """The joints of a mechanism at a configuration, each looked at once and only where a loop needs it."""
 
-    def __init__(self, mechanism: Mechanism, q: Floats) -> None:
+    def __init__(self, mechanism: Mechanism, q: Array) -> None:
         self.mechanism = mechanism
         self.q = q
-        self.known: dict[str, tuple[Floats, Floats]] = {}
+        self.known: dict[str, tuple[Array, Array]] = {}
 
-    def of(self, joint: Joint) -> tuple[Floats, Floats]:
+    def of(self, joint: Joint) -> tuple[Array, Array]:
         """The pose T_parent_child and the subspace of a joint."""
         if joint.name not in self.known:
             self.known[joint.name] = joint_motion(joint, self.q[self.mechanism.q_slices[joint.name]])
         return self.known[joint.name]
 
-    def side(self, path: Sequence[Joint], placement: Floats) -> tuple[Floats, list[Floats]]:
+    def side(self, path: Sequence[Joint], placement: Floats) -> tuple[Array, list[Array]]:
         """The pose of a loop's side in the link where its ways meet, and how each joint on the way moves it."""
         T_link_side, columns = placement, []
         for joint in path:
@@ -317,21 +317,29 @@ class _Motions:
             T_link_side = T_parent_child @ T_link_side
         return T_link_side, columns
 
-    def loop(self, loop: Loop) -> Constraint:
-        """The constraint of a loop."""
+    def relative(self, loop: Loop) -> tuple[Array, Array, npt.NDArray[np.int64]]:
+        """How a loop's sides are placed and move, for floats or symbols.
+
+        The pose T_frame_child (4, 4), the Jacobian J (6, entries) of the successor's side beside the predecessor's, in
+        the successor's frame, and the entries of v that it is of.
+        """
         outward, inward = loop_paths(self.mechanism, loop)
         T_meet_child, child_columns = self.side(outward, loop.successor_placement)
         T_meet_frame, frame_columns = self.side(inward, loop.predecessor_placement)
         T_frame_child = spatial.inverse_pose(T_meet_frame) @ T_meet_child
         Ad_child_frame = spatial.inverse_adjoint(T_frame_child)
         J = np.hstack([np.zeros((6, 0)), *child_columns, *(-Ad_child_frame @ column for column in frame_columns)])
+        return T_frame_child, J, self._entries([joint.name for joint in (*outward, *inward)])
+
+    def loop(self, loop: Loop) -> Constraint:
+        """The constraint of a loop."""
+        T_frame_child, J, entries = self.relative(loop)
         q_best = loop.type.coordinates(loop.axes, loop.pitch, T_frame_child)
         T_best = loop.type.pose(loop.axes, loop.pitch, q_best)
         C = constant_directions(loop)
         if C is None:
             C = constraint_directions(loop.type.subspace(loop.axes, loop.pitch, T_best))
         error = spatial.logarithm(spatial.inverse_pose(T_best) @ T_frame_child)
-        entries = self._entries(joint.name for joint in (*outward, *inward))
         seen = C.T @ J
         seen[np.abs(seen) <= UNSEEN_SHARE * np.abs(J).max(axis=0, initial=0.0)] = (
             0.0  # a loop that holds nothing has no rank

@@ -87,7 +87,7 @@ def in_world_axes(T_world_place: Array, columns: Array) -> Array:
     return np.concatenate([R @ columns[:3], R @ columns[3:]])
 
 
-def integrate(mechanism: Mechanism, q: Floats, v: Floats, step: float | Floats = 1.0) -> Floats:
+def integrate(mechanism: Mechanism, q: Array, v: Array, step: float | Floats = 1.0) -> Array:
     """The configuration reached from q by moving with constant v for a time step, shape (..., nq)."""
     way, slices = step * v, mechanism.v_slices
     parts = [
@@ -107,7 +107,7 @@ def difference(mechanism: Mechanism, start: Floats, end: Floats) -> Floats:
     return _joined(parts, start, end)
 
 
-def _joined(parts: list[Floats], *states: Floats) -> Floats:
+def _joined(parts: list[Array], *states: Array) -> Array:
     """Entries of joints one after the other; without any, none."""
     nothing = np.zeros((*np.broadcast_shapes(*(state.shape[:-1] for state in states)), 0))
     return np.concatenate([nothing, *parts], axis=-1)

@@ -77,14 +77,14 @@ class Heading:
 
     @property
     def letters(self) -> list[Point]:
-        """Places that its letters cover."""
+        """Places that its letters cover, every second one's."""
         x, y = self.place
         lines = self.lines
         top = y + LINE * (0.5 * (len(lines) - 1) if self.kind in ("link", "coupling") else len(lines) - 0.5)
         found: list[Point] = []
         for row, line in enumerate(lines):
             left = x - 0.38 if self.starts_strip else x - 0.5 * LETTER * (len(line) - 1)
-            found += [(left + LETTER * k, top - LINE * row) for k in range(len(line))]
+            found += [(left + LETTER * k, top - LINE * row) for k in range(0, len(line), 2)]
         return found
 
 
@@ -238,7 +238,7 @@ def _beside(centre: Point, ends: Sequence[Point]) -> Point:
     """A place beside a circle, as far as possible from where lines end at its rim."""
     turns = np.radians(RANK_TURNS)
     places = np.array(centre) + 1.32 * RADIUS * np.stack([np.cos(turns), np.sin(turns)], axis=1)
-    gaps = np.array([min((np.hypot(*(place - end)) for end in ends), default=1.0) for place in places])
+    gaps = np.linalg.norm(places[:, None] - np.array(ends).reshape(-1, 2), axis=2).min(axis=1, initial=1.0)
     best = places[int(np.argmax(np.minimum(gaps, 0.8 * RADIUS)))]
     return float(best[0]), float(best[1])
 

@@ -13,8 +13,8 @@ Mark = tuple[str, dict[str, Any]]
 """Words, and how matplotlib draws the sample."""
 
 ROW_INCHES = 0.22
-LETTER_INCHES = 0.062  # of a letter at the size used
-SAMPLE_INCHES = 0.55  # of a sample and the gaps beside it
+LETTER_INCHES = 0.056  # of a letter at the size used
+SAMPLE_INCHES = 0.45  # of a sample and the gaps beside it
 EQUATIONS = {"acceleration": "acceleration", "wrench": "wrench balance", "torque": "torque", "coupling": "coupling"}
 
 

@@ -147,7 +147,7 @@ def _notes(rows: Rows, name: str) -> list[str]:
 
 def _is_told(rows: Rows, column: str) -> bool:
     """Whether any row has something in a column."""
-    return any(row.get(column) not in (None, "") for row in rows)
+    return any(_cell(row.get(column)) for row in rows)
 
 
 def _is_numeric(rows: Rows, column: str) -> bool:

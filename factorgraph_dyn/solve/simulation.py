@@ -1,21 +1,21 @@
 """Simulation of trees and closed loops: forward dynamics, integrated, with loops kept closed.
 
-    rk4             classical Runge-Kutta on (q, v) with q_dot = N(q) v; error O(step^4)
-    semi_implicit   v += step a, then q moves with the new v; error O(step), cheap, keeps energy bounded
+    rk4             fourth-order Runge-Kutta; error O(step^4)
+    semi_implicit   v moves first, then q with the new v; error O(step), cheap, keeps energy bounded
 
-Loops hold at the level of accelerations; after every step q and v are brought back onto the closure
-along the shortest way, so that no drift builds up. Energy and closure error are recorded. One
-forward solve (rk4: four) for every step.
+(`motion.integrators` has the equations.) Loops hold at the level of accelerations; after every step q and v are brought
+back onto the closure along the shortest way, so that no drift builds up. One forward solve (rk4: four) for every step;
+energies and closure errors of what was recorded are computed after the run, many states at once.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,68 +26,23 @@ from factorgraph_dyn.equations.problem import PROBLEMS
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion import closing, closure
+from factorgraph_dyn.motion.integrators import INTEGRATORS, Integrator, Move, Step
 from factorgraph_dyn.motion.kinematics import integrate
-from factorgraph_dyn.motion.masses import energies, moving_bodies
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.loops.closed import LoopOptions
-from factorgraph_dyn.spatial import Floats, stacked
+from factorgraph_dyn.solve.trajectory import Trajectory, recorded
+from factorgraph_dyn.spatial import Floats
 
 Torque = Callable[[float, Floats, Floats], npt.ArrayLike] | npt.ArrayLike | None
 Accelerate = Callable[[Floats, Floats, Floats], Floats]
 Push = Callable[[float, Floats, Floats], Floats]
-Step = Callable[["_Motion", float, Floats, Floats, float], tuple[Floats, Floats]]
-Method = Literal["rk4", "semi_implicit"]
 MOST_STEPS = 1e8
-METHODS = ("rk4", "semi_implicit")
 LONG_RUN = 2000  # steps from which a progress bar is worth its place
 STILL_CLOSED = 1e-12  # closure error, in the mechanism's size, below which projecting would only stir rounding
 # Inside a Runge-Kutta step the loops are open by O(step^2); redundant ones then contradict each other
 # a little, and the elimination's least squares is the right answer.
 STAGE_OPTIONS = LoopOptions(residual_tolerance=1e-2, check_unique=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Trajectory:
-    """What a simulation recorded, one row for every instant.
-
-    Attributes:
-        t: Time, s, shape (n,).
-        q: Coordinates, shape (n, nq).
-        v: Velocities, shape (n, nv).
-        tau: Torques that acted, shape (n, nv).
-        kinetic: Kinetic energy, J, shape (n,).
-        potential: Potential energy, J, shape (n,).
-        closure_error: Largest closure error of q and v, m, rad or per s, shape (n,).
-    """
-
-    mechanism: Mechanism
-    t: Floats
-    q: Floats
-    v: Floats
-    tau: Floats
-    kinetic: Floats
-    potential: Floats
-    closure_error: Floats
-
-    @property
-    def energy(self) -> Floats:
-        """Kinetic plus potential energy, J, shape (n,)."""
-        return self.kinetic + self.potential
-
-    @cached_property
-    def energy_drift(self) -> float:
-        """The largest change of energy as a share of the swing: how far the kinetic energy ranges.
-
-        Where ``is_conservative``, it is the error of the integration.
-        """
-        swing = float(np.ptp(self.kinetic))
-        return float(np.abs(self.energy - self.energy[0]).max()) / (swing or 1.0)
-
-    @property
-    def is_conservative(self) -> bool:
-        """Whether energy should stay what it is: neither damping nor friction nor torques act."""
-        return not (self.tau.any() or any(j.damping.any() or j.friction.any() for j in self.mechanism.joints))
 
 
 def simulate(
@@ -98,7 +53,7 @@ def simulate(
     duration: float = 1.0,
     step: float = 1e-3,
     *,
-    method: Method = "rk4",
+    method: Integrator = "rk4",
     engine: Literal["graph"] | Accelerate = "graph",
     ordering: OrderingLike = PROBLEMS["forward"].solved_in,
     record_every: int = 1,
@@ -127,25 +82,22 @@ def simulate(
     check_mechanism(mechanism)
     q, v = mechanism.check_q(q0), mechanism.check_v(v0)
     check_state(mechanism, q, v)
-    push = _torque_function(mechanism, torque)
-    motion = _Motion(mechanism, _acceleration_function(mechanism, engine, ordering), push)
-    advance = _rk4_step if method == "rk4" else _semi_implicit_step
-    records = [_record(mechanism, 0.0, q, v, push(0.0, q, v))]
+    accelerate = _acceleration_function(mechanism, engine, ordering)
+    motion = _Motion(mechanism, accelerate, _torque_function(mechanism, torque), _move(mechanism))
+    advance = INTEGRATORS[method]
+    tau = motion.push(0.0, q, v)
+    count = 1 - (-steps // record_every)
+    times, places, speeds, torques = np.zeros(count), *(np.zeros((count, len(x))) for x in (q, v, tau))
+    places[0], speeds[0], torques[0] = q, v, tau
+    row = 0
     for i in _shown(range(1, steps + 1), progress):
         t = i * step
-        try:
-            q_next, v_next = advance(motion, t - step, q, v, step)
-            if not (np.isfinite(q_next).all() and np.isfinite(v_next).all()):
-                raise InputError(f"q or v is no longer finite. Use a smaller step than {step:g} s, or smaller torques.")
-            q, v = _closed_again(mechanism, q_next, v_next)
-        except FactorGraphDynError as error:
-            engine_says = _Watched(motion).reasons(advance, t - step, q, v, step)
-            raise type(error)(
-                f"The simulation stopped at t = {t:.6g} s: {error}{engine_says}", **error.details
-            ) from error
+        q, v = _stepped(motion, advance, t - step, step, q, v, tau)
+        tau = motion.push(t, q, v)
         if i % record_every == 0 or i == steps:
-            records.append(_record(mechanism, t, q, v, push(t, q, v)))
-    return Trajectory(mechanism, *(np.array(column) for column in zip(*records, strict=True)))
+            row += 1
+            times[row], places[row], speeds[row], torques[row] = t, q, v, tau
+    return recorded(mechanism, times, places, speeds, torques)
 
 
 def graph_accelerations(mechanism: Mechanism, ordering: OrderingLike = PROBLEMS["forward"].solved_in) -> Accelerate:
@@ -165,6 +117,15 @@ class _Motion(NamedTuple):
     mechanism: Mechanism
     accelerate: Accelerate
     push: Push
+    move: Move
+
+    def during(self, t: float, step: float, tau: Floats) -> Callable[[float, Floats, Floats], Floats]:
+        """The accelerations during a step that starts at t with torques tau."""
+
+        def at(part: float, q: Floats, v: Floats) -> Floats:
+            return self.accelerate(q, v, tau if part == 0.0 else self.push(t + part * step, q, v))
+
+        return at
 
 
 class _Watched:
@@ -181,35 +142,45 @@ class _Watched:
             self.found = " ".join(self.motion.accelerate.check(*at, tau))  # type: ignore[attr-defined]
         return a
 
-    def reasons(self, advance: Step, t: float, q: Floats, v: Floats, step: float) -> str:
+    def reasons(self, advance: Step, t: float, q: Floats, v: Floats, tau: Floats, step: float) -> str:
         """What the engine's check says about a step that failed; nothing where it has none."""
         if hasattr(self.motion.accelerate, "check"):
             with suppress(FactorGraphDynError):
-                advance(self.motion._replace(accelerate=self), t, q, v, step)
+                watched = self.motion._replace(accelerate=self)
+                advance(watched.move, watched.during(t, step, tau), q, v, step)
         return f" The engine says: {self.found}" if self.found else ""
 
 
 # ---- steps
 
 
-def _rk4_step(motion: _Motion, t: float, q: Floats, v: Floats, step: float) -> tuple[Floats, Floats]:
-    mechanism, accelerate, push = motion
+def _stepped(
+    motion: _Motion, advance: Step, t: float, step: float, q: Floats, v: Floats, tau: Floats
+) -> tuple[Floats, Floats]:
+    """The state one step after t, closed; an error says where the simulation stopped and why."""
+    try:
+        q_next, v_next = advance(motion.move, motion.during(t, step, tau), q, v, step)
+        if not _is_finite(q_next, v_next):
+            raise InputError(f"q or v is no longer finite. Use a smaller step than {step:g} s, or smaller torques.")
+        return _closed_again(motion.mechanism, q_next, v_next)
+    except FactorGraphDynError as error:
+        motion.mechanism.check_v(tau, "The torque function's tau")
+        engine_says = _Watched(motion).reasons(advance, t, q, v, tau, step)
+        raise type(error)(
+            f"The simulation stopped at t = {t + step:.6g} s: {error}{engine_says}", **error.details
+        ) from error
 
-    def rates(time: float, place: Floats, speed: Floats) -> tuple[Floats, Floats]:
-        return _rate(mechanism, place, speed), accelerate(place, speed, push(time, place, speed))
 
-    half = 0.5 * step
-    q1, v1 = rates(t, q, v)
-    q2, v2 = rates(t + half, _normal(mechanism, q + half * q1), v + half * v1)
-    q3, v3 = rates(t + half, _normal(mechanism, q + half * q2), v + half * v2)
-    q4, v4 = rates(t + step, _normal(mechanism, q + step * q3), v + step * v3)
-    q_new = q + step / 6 * (q1 + 2 * q2 + 2 * q3 + q4)
-    return _normal(mechanism, q_new), v + step / 6 * (v1 + 2 * v2 + 2 * v3 + v4)
+def _move(mechanism: Mechanism) -> Move:
+    """What moves a configuration by a velocity for unit time."""
+    if all(joint.type.rate_is_v for joint in mechanism.movable_joints):
+        return np.add
+    return partial(integrate, mechanism)
 
 
-def _semi_implicit_step(motion: _Motion, t: float, q: Floats, v: Floats, step: float) -> tuple[Floats, Floats]:
-    v_new = v + step * motion.accelerate(q, v, motion.push(t, q, v))
-    return integrate(motion.mechanism, q, v_new, step), v_new
+def _is_finite(q: Floats, v: Floats) -> bool:
+    # q has just moved by v: a product tells in a tenth of the time. Where it is too large, the numbers are looked at.
+    return math.isfinite(v.dot(v)) or bool(np.isfinite(q).all() and np.isfinite(v).all())
 
 
 def _closed_again(mechanism: Mechanism, q: Floats, v: Floats) -> tuple[Floats, Floats]:
@@ -221,28 +192,13 @@ def _closed_again(mechanism: Mechanism, q: Floats, v: Floats) -> tuple[Floats, F
     return q, closure.nearest_velocity(mechanism, q, v)
 
 
-def _rate(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
-    if all(joint.type.rate_is_v for joint in mechanism.joints):
-        return v
-    parts = [
-        j.type.rate(q[mechanism.q_slices[j.name]], v[mechanism.v_slices[j.name]]) for j in mechanism.movable_joints
-    ]
-    return stacked(parts)
-
-
-def _normal(mechanism: Mechanism, q: Floats) -> Floats:
-    if mechanism.nq == mechanism.nv:
-        return q
-    return np.concatenate([j.type.normalise(q[mechanism.q_slices[j.name]]) for j in mechanism.movable_joints])
-
-
 # ---- what the caller gave
 
 
 def _check_steps(duration: float, step: float, method: str, record_every: int) -> int:
     for what, value in (("duration", duration), ("step", step)):
         check_positive(value, f"The {what}", InputError)
-    check_choice(method, METHODS, "The method")
+    check_choice(method, INTEGRATORS, "The method")
     check_count(record_every, "record_every")
     if duration / step > MOST_STEPS:
         raise InputError(
@@ -254,13 +210,23 @@ def _check_steps(duration: float, step: float, method: str, record_every: int) -
 
 def _torque_function(mechanism: Mechanism, torque: Torque) -> Push:
     if callable(torque):
-        return lambda t, q, v: mechanism.check_v(torque(t, q, v), "The torque function's tau")
+        shape = (mechanism.nv,)
+
+        def push(t: float, q: Floats, v: Floats) -> Floats:
+            tau = torque(t, q, v)
+            # What is an array already is taken as it is: one that is not finite stops the step, and is then told.
+            if type(tau) is np.ndarray and tau.dtype == np.float64 and tau.shape == shape:
+                return tau
+            return mechanism.check_v(tau, "The torque function's tau")
+
+        return push
     constant = np.zeros(mechanism.nv) if torque is None else mechanism.check_v(torque, "torque")
     return lambda t, q, v: constant
 
 
 def _acceleration_function(mechanism: Mechanism, engine: str | Accelerate, ordering: OrderingLike) -> Accelerate:
     if callable(engine):
+        _check_kernel(mechanism, engine)
         return engine
     if isinstance(engine, str) and engine == "graph":
         return graph_accelerations(mechanism, ordering)
@@ -270,12 +236,22 @@ def _acceleration_function(mechanism: Mechanism, engine: str | Accelerate, order
     )
 
 
-def _record(
-    mechanism: Mechanism, t: float, q: Floats, v: Floats, tau: Floats
-) -> tuple[float, Floats, Floats, Floats, float, float, float]:
-    kinetic, potential = map(float, energies(moving_bodies(mechanism), q, v))
-    error = closure.closure_error(mechanism, q, v) if mechanism.is_closed_kind else 0.0
-    return t, q, v, tau, kinetic, potential, error
+def _check_kernel(mechanism: Mechanism, engine: Any) -> None:
+    """Raise where the engine is a kernel of another mechanism, or does not give a from (q, v, tau)."""
+    own, asked, given = (getattr(engine, word, None) for word in ("mechanism", "arguments", "outputs"))
+    if not isinstance(own, Mechanism):
+        return
+    advice = "Use fgd.compile(mechanism, 'forward') of the mechanism that is simulated."
+    if asked != ("q", "v", "tau") or given != ("a",):
+        raise InputError(
+            f"The engine is {shown(engine)}; a simulation needs a kernel that takes (q, v, tau) and gives a. {advice}"
+        )
+    if own.fingerprint != mechanism.fingerprint:
+        raise InputError(
+            f"The engine is a kernel of another mechanism, {own.name!r} with joints {', '.join(own.joint_names)}; the "
+            f"simulation is of {mechanism.name!r} with joints {', '.join(mechanism.joint_names)}"
+            f"{', which differs in its numbers' if own.joint_names == mechanism.joint_names else ''}. {advice}"
+        )
 
 
 def _shown(steps: range, progress: bool | None) -> Iterable[int]:

@@ -63,15 +63,15 @@ def test_compare_prints_a_table():
     ],
 )
 def test_solve(tmp_path, problem, given):
-    state = {"q": [0.1, 0.2, 0.3], "v": [1, 1, 1], **given, "external_wrenches": {"link3": [0, 0, 0, 1, 0, 0]}}
+    push = {"external_wrenches": {"link3": [0, 0, 0, 1, 0, 0]}, "wrench_axes": "world"}
+    state = {"q": [0.1, 0.2, 0.3], "v": [1, 1, 1], **given, **push}
     path = tmp_path / "state.json"
     path.write_text(json.dumps(state))
     rows = json.loads(run("solve", "rrr", "--problem", problem, "--state", str(path), "--format", "json").stdout)
     a = np.array([row["a"] for row in rows])
     tau = np.array([row["tau"] for row in rows])
     mechanism = fgd.robots.rrr()
-    wrenches = {"link3": [0, 0, 0, 1, 0, 0]}
-    expected = fgd.inverse_dynamics(mechanism, state["q"], state["v"], a, external_wrenches=wrenches).tau
+    expected = fgd.inverse_dynamics(mechanism, state["q"], state["v"], a, **push).tau
     assert np.abs(tau - expected).max() < 1e-9
 
 

@@ -67,7 +67,7 @@ def test_out_and_threads(kernel, batch):
     out = np.empty_like(expected)
     assert kernel(q, v, tau, out=out) is out
     np.testing.assert_array_equal(out, expected)
-    for threads in (2, 3, 100):
+    for threads in (0, 2, 3, 100):
         np.testing.assert_array_equal(kernel(q, v, tau, threads=threads), expected)
         np.testing.assert_array_equal(kernel(q[:, :1], v[0, 0], tau, threads=threads), kernel(q[:, :1], v[0, 0], tau))
     target = np.empty_like(expected)
@@ -91,8 +91,8 @@ def test_bad_arguments(kernel, batch):
             kernel(*wrong)
     with pytest.raises(fgd.InputError, match="do not go together"):
         kernel(q, v, tau, out=np.empty((2, 2)))
-    with pytest.raises(fgd.InputError, match="threads is 0"):
-        kernel(q, v, tau, threads=0)
+    with pytest.raises(fgd.InputError, match="threads is -1"):
+        kernel(q, v, tau, threads=-1)
 
 
 def test_what_a_kernel_says_of_itself(kernel):

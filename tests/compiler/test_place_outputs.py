@@ -130,6 +130,24 @@ def test_by_default_kinematics_give_poses_and_jacobians_of_tips():
     assert relative_error(J, fgd.jacobian(arm, q, "link3")) < EXACT
 
 
+def test_fixed_links_are_no_tips():
+    arm = fgd.robots.rrr()
+    flange = [fgd.Link(f"sensor{k}", 0.1) for k in range(3)]
+    fixed = [fgd.Joint(f"mount{k}", "fixed", "link3", f"sensor{k}") for k in range(3)]
+    carrying = replace(arm, links=(*arm.links, *flange), joints=(*arm.joints, *fixed))
+    assert make_problem(carrying, "kinematics").outputs == ("T[link3]", "J[link3]")
+    assert make_problem(fgd.robots.five_bar(), "kinematics").outputs[::2] == tuple(
+        f"T[{link}]" for link in fgd.robots.five_bar().topology.tips
+    )
+
+
+def test_too_many_outputs_are_refused_in_words():
+    humanoid = fgd.robots.humanoid()
+    everywhere = [f"{what}[{link}]" for link in humanoid.link_names for what in ("T", "J")]
+    with pytest.raises(fgd.CompileError, match=r"outputs have \d+ axes together.*in several kernels"):
+        fgd.compile(humanoid, "kinematics", outputs=everywhere)
+
+
 def test_a_mechanism_without_mass_has_kinematics():
     massless = fgd.Mechanism("reach", [fgd.Link("base"), fgd.Link("arm")], [fgd.Joint("j", "revolute", "base", "arm")])
     T, _ = fgd.compile(massless, "kinematics")([0.3], [0.0])

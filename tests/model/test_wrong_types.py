@@ -69,6 +69,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "ordering_cost": {"mechanism": RRR},
     "pose": {"mechanism": RRR, "q": Q, "frame": "link3"},
     "poses": {"mechanism": RRR, "q": Q},
+    "rollout": {"mechanism": RRR, "q0": Q, "v0": V, "tau": np.ones((2, 3)), "step": 0.1},
     "search_orderings": {"mechanism": RRR, "rounds": 1, "lanes": 1, "budget": 0.01, "save": False, "progress": False},
     "simulate": {"mechanism": RRR, "q0": Q, "v0": V, "duration": 0.2, "step": 0.1},
     "spatial_operators": {"mechanism": RRR, "q": Q},

@@ -35,12 +35,14 @@ from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.inputs import ContactLike
 from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph
+from factorgraph_dyn.equations.quantities import shape_of
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
 
 _ENTRIES = (*ENTRY_POINTS, "fastcall")
+_MOST_AXES = 24 if np.__version__.startswith("1.") else 56  # of all results; NumPy's 32 or 64, without 8 for batches
 _ROOMS = ("model", "motion", "equations", "ordering", "compiler")
 
 
@@ -63,7 +65,7 @@ def compile(
         mechanism: The mechanism.
         problem: "forward" (q, v, tau) -> a; "inverse" (q, v, a) -> tau; "hybrid" (q, v, a, tau) -> (a, tau);
             "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree; "kinematics"
-            (q, v) -> what is asked for, by default the poses and Jacobians of all tips.
+            (q, v) -> what is asked for, by default the poses and Jacobians of the last moving links.
         ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by
             default the classical one, aba or rnea.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
@@ -108,15 +110,26 @@ def compile_problem(mechanism: Mechanism, problem: Problem, ordering: OrderingLi
     """The kernel of a problem in an ordering, by default the classical one; raises as `compile` does."""
     if not mechanism.nv:
         raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to compile.")
+    _check_axes(mechanism, problem)
     wanted = _wanted_ordering(mechanism, problem, ordering)
     host = machine.host()
-    name = cache.key(_versions(), repr(host), mechanism.fingerprint, problem.key, repr(wanted))
+    name = cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, repr(wanted))
     entry = cache.read(name)
-    code = None if entry is None else _load_or_none(entry.code, host)
+    code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is None or code is None:
         entry, code = _proved(mechanism, problem, wanted, host)
         cache.write(name, entry)
     return _kernel(mechanism, problem, wanted, entry.facts, code)
+
+
+def _check_axes(mechanism: Mechanism, problem: Problem) -> None:
+    """Raise a CompileError where results have more axes than NumPy's functions can have."""
+    axes = sum(len(shape_of(mechanism, name)) for name in problem.outputs)
+    if axes > _MOST_AXES:
+        raise CompileError(
+            f"The {len(problem.outputs)} outputs have {axes} axes together; NumPy's functions have up to {_MOST_AXES}. "
+            "Ask for fewer outputs, in several kernels."
+        )
 
 
 def _kernel(
@@ -225,15 +238,8 @@ def _facts(traced: Traced) -> dict[str, Any]:
     }
 
 
-def _load_or_none(code: bytes, host: machine.Machine) -> machine.LoadedCode | None:
-    try:
-        return machine.load(code, _ENTRIES, host)
-    except RuntimeError:  # stored by a linker that this one does not understand
-        return None
-
-
 @memoize
-def _versions() -> str:
+def versions() -> str:
     """Everything but the request that the code depends on: sources, interpreter, NumPy, LLVM."""
     digest = hashlib.sha256()
     package = Path(__file__).parents[2]

@@ -35,8 +35,6 @@ from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.spatial import Floats
 
 _LARGEST_SHOWN = 5  # failing states that a message lists
-_PARTS = 8  # that a thread's share of a batch is cut into
-_SMALLEST_PART = 64  # entries of the first batch axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,18 +214,16 @@ class Kernel:
             return self.gufunc(*arrays) if out is None else self.gufunc(*arrays, out=out)
         wide = [np.broadcast_to(array, batch + array.shape[-1:]) for array in arrays]
         results = _results(out, [batch + operand.shape for operand in self._plan.outputs])
-        # Several parts a thread: who is held up leaves the others' work to them.
-        size = max(-(-batch[0] // (_PARTS * workers)), _SMALLEST_PART)
-        parts = iter(range(0, batch[0], size))
+        # One part a thread: between parts threads would wait for the interpreter's lock.
+        edges = np.linspace(0, batch[0], workers + 1).astype(int)
 
-        def run() -> None:
+        def run(part: int) -> None:
+            rows = slice(edges[part], edges[part + 1])
             with np.errstate(all="ignore"):
-                for start in parts:
-                    rows = slice(start, start + size)
-                    self.gufunc(*(array[rows] for array in wide), out=tuple(result[rows] for result in results))
+                self.gufunc(*(array[rows] for array in wide), out=tuple(result[rows] for result in results))
 
-        others = [_pool(workers - 1).submit(run) for _ in range(workers - 1)]
-        run()
+        others = [thread_pool(workers - 1).submit(run, part) for part in range(1, workers)]
+        run(0)
         for other in others:
             other.result()
         return results[0] if len(results) == 1 else results
@@ -378,5 +374,6 @@ def _cores() -> int:
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def thread_pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that share a batch."""
     return ThreadPoolExecutor(threads, thread_name_prefix="factorgraph_dyn")

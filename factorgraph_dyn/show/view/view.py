@@ -20,7 +20,7 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.show.view.scene import scene
 from factorgraph_dyn.show.web_page import web_page, write_page
-from factorgraph_dyn.solve.simulation import Trajectory
+from factorgraph_dyn.solve.trajectory import Trajectory
 from factorgraph_dyn.spatial import Floats
 
 SCRIPTS = ("three.min.js", "motion.js", "bodies.js", "page.js")

@@ -98,3 +98,11 @@ def load(code: bytes, functions: Sequence[str], machine: Machine) -> LoadedCode:
         builder = builder.export_symbol(name)
     library = builder.link(_linker(machine), f"factorgraph_dyn_{next(_numbers)}")
     return LoadedCode({name: library[name] for name in functions}, library)
+
+
+def load_or_none(code: bytes, functions: Sequence[str], machine: Machine) -> LoadedCode | None:
+    """Object code linked into this process; None where it was stored by a linker that this one does not understand."""
+    try:
+        return load(code, functions, machine)
+    except RuntimeError:
+        return None

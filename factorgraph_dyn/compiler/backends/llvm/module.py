@@ -3,7 +3,7 @@
 Takes a program; gives IR text with the entry points ``@loop`` and ``@one``. The work runs once a kernel.
 """
 
-from factorgraph_dyn.compiler.backends.llvm.body import SEGMENT, emit_body
+from factorgraph_dyn.compiler.backends.llvm.body import SEGMENT, Body, emit_body
 from factorgraph_dyn.compiler.backends.llvm.driver import emit_driver
 from factorgraph_dyn.compiler.backends.llvm.machine import Machine
 from factorgraph_dyn.compiler.backends.x86 import assembly
@@ -14,12 +14,27 @@ ENTRY_POINTS = ("loop", "one")
 
 def emit_module(program: Program, machine: Machine, *, segment: int | None = None) -> str:
     """IR text of a program for a machine."""
-    width = machine.width
+    body = body_for(program, machine, segment=segment)
+    driver = emit_driver(body, program, machine.width, fma=machine.fma)
+    return preamble(machine.width) + f"{body.text}\n{driver}\n"
+
+
+def body_for(program: Program, machine: Machine, *, segment: int | None = None, name: str = "") -> Body:
+    """The arithmetic of a program in the form that is fastest on a machine.
+
+    Args:
+        program: What to compute.
+        machine: Where it will run.
+        segment: Operations a function of IR has at most; by default it is assembly where the machine has it.
+        name: What the names of its functions begin with.
+    """
     if segment is None and assembly.is_for(machine):
-        body = assembly.emit_assembly(program)
-    else:
-        body = emit_body(program, width, fma=machine.fma, segment=segment or SEGMENT)
-    driver = emit_driver(body, program, width, fma=machine.fma)
+        return assembly.emit_assembly(program, name)
+    return emit_body(program, machine.width, fma=machine.fma, segment=segment or SEGMENT, name=name)
+
+
+def preamble(width: int) -> str:
+    """Declarations and attributes that the functions of a module refer to."""
     vector = f"<{width} x double>"
     # A workspace may be larger than a page: probing makes a stack that is too small fail cleanly.
     return f"""
@@ -29,6 +44,4 @@ declare i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1>)
 attributes #0 = {{ nounwind "prefer-vector-width"="{64 * width}" }}
 attributes #1 = {{ nounwind noinline cold }}
 attributes #2 = {{ nounwind "prefer-vector-width"="{64 * width}" "probe-stack"="inline-asm" }}
-{body.text}
-{driver}
 """

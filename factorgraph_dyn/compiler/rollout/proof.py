@@ -1,0 +1,73 @@
+"""Whether a rollout does what its kernel does, tried when it is made.
+
+Takes a rollout as machine code; gives its largest error beside a loop over plain numbers: the forward kernel, which has
+been proved by itself, the integrator and the closing of loops, each called with floats one state at a time. The
+trial runs so many rollouts that tiles are full and not full, over steps of which some are recorded. Errors are parts of
+the mechanism's own coordinates and of its speed. The work runs once a mechanism and integrator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from factorgraph_dyn.compiler.kernel.kernel import Kernel
+from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.units import measured
+from factorgraph_dyn.motion import closing
+from factorgraph_dyn.motion.closure import nearest_velocity
+from factorgraph_dyn.motion.integrators import INTEGRATORS
+from factorgraph_dyn.motion.kinematics import integrate
+from factorgraph_dyn.spatial import Floats
+
+Run = Callable[[Floats, Floats, Floats, float, int], tuple[Floats, Floats]]
+HOLDS = 1e-7  # errors above cannot be rounding, which a step amplifies little
+_ROLLOUTS, _STEPS, _RECORD_EVERY = 9, 3, 2  # a full tile of every width and a rest; a row in between and the last
+_TURN = 1e-3  # of a step: rad, and parts of the mechanism's size
+
+
+def largest_error(run: Run, kernel: Kernel, integrator: str) -> float:
+    """The largest error of a rollout's machine code; infinite where it has numbers and the loop none, or otherwise."""
+    mechanism, states = kernel.mechanism, sampled_states(kernel.mechanism)
+    chosen = slice(SPECIAL, SPECIAL + _ROLLOUTS)
+    q, v = states.q[chosen], states.v[chosen]
+    tau = np.stack([states.of("tau", mechanism.nv)[0].T[chosen]] * _STEPS, axis=1) * (1 + np.arange(_STEPS)[:, None])
+    own = measured(mechanism)
+    speed = float(np.abs(v / own.v).max()) or 1.0
+    step = _TURN / speed
+    found = run(q, v, tau, step, _RECORD_EVERY)
+    expected = [plain_rollout(kernel, integrator, *start, step) for start in zip(q, v, tau, strict=True)]
+    rows = [k for k in range(_STEPS + 1) if k % _RECORD_EVERY == 0 or k == _STEPS]
+    errors = 0.0
+    for values, k, unit in zip(found, (0, 1), (own.q, own.v * speed), strict=True):
+        wanted = np.array([states[k][rows] for states in expected])
+        if (np.isfinite(values) != np.isfinite(wanted)).any():
+            return np.inf
+        errors = max(errors, float(np.nanmax(np.abs(values - wanted) / unit, initial=0.0)))
+    return errors
+
+
+def plain_rollout(
+    kernel: Kernel, integrator: str, q: Floats, v: Floats, tau: Floats, step: float
+) -> tuple[Floats, Floats]:
+    """The states of one rollout at every step, by numbers, shapes (steps + 1, nq) and (steps + 1, nv)."""
+    mechanism = kernel.mechanism
+    states = [(q, v)]
+    for torque in tau:
+        q, v = INTEGRATORS[integrator](
+            lambda place, way: integrate(mechanism, place, way),
+            lambda _, place, speed, torque=torque: kernel(place, speed, torque),  # type: ignore[misc]
+            *states[-1],
+            step,
+        )
+        states.append(_closed(mechanism, q, v))
+    return np.array([q for q, _ in states]), np.array([v for _, v in states])
+
+
+def _closed(mechanism: Mechanism, q: Floats, v: Floats) -> tuple[Floats, Floats]:
+    if not mechanism.is_closed_kind or not np.isfinite([*q, *v]).all():
+        return q, v
+    q = closing.close(mechanism, q)
+    return q, nearest_velocity(mechanism, q, v)
