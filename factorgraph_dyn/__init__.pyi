@@ -12,6 +12,10 @@ from factorgraph_dyn.compiler import (
     compile as compile,
 )
 from factorgraph_dyn.compiler.rollout.rollout import rollout as rollout
+from factorgraph_dyn.compiler.derive.steps import (
+    StepKernel as StepKernel,
+    compile_step as compile_step,
+)
 from factorgraph_dyn.equations import (
     Factor as Factor,
     Known as Known,
