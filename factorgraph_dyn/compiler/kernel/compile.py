@@ -75,7 +75,9 @@ def compile(
         outputs: Results to give instead of the usual ones. Of links and frames: T[tool] the pose in the world (4, 4),
             J[tool] the Jacobian (6, nv), V[tool] the twist and A[tool] the acceleration, all in the frame's own axes
             and A with gravity's -g; F[joint] the wrench of a joint; a, tau; com, momentum (about the com, in world
-            axes), kinetic_energy, potential_energy, as the functions of these names give them.
+            axes), kinetic_energy, potential_energy, as the functions of these names give them. Of each of these
+            d<output>/d<argument>, such as "da/dq" or "dF[elbow]/dtau": the derivative, with one more axis for the
+            entries of the argument, for q its freedoms (see docs/derivatives.md).
         external_wrenches: Links and frames on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] about its origin.
         wrench_axes: "local": these wrenches in the link's or frame's own axes; "world": in those of the world.
