@@ -27,7 +27,7 @@ from factorgraph_dyn.equations.factors import contact_force
 from factorgraph_dyn.equations.given import Known, Mask
 from factorgraph_dyn.equations.inputs import Contact, ContactLike, as_contacts, no_inputs
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
-from factorgraph_dyn.equations.quantities import check_output, quantity, split_derivative
+from factorgraph_dyn.equations.quantities import check_output, derived_by, quantity, split_derivative
 from factorgraph_dyn.equations.state import evaluate_state
 from factorgraph_dyn.equations.wrenches import check_axes
 from factorgraph_dyn.errors import InputError, OrderingError
@@ -208,6 +208,23 @@ def make_problem(
         raise no_inputs(mechanism)
     asked = Problem(name, (), entries[kind.a], entries[kind.tau], pushed, guarded, check_axes(wrench_axes), places)
     return replace(asked, outputs=_outputs(mechanism, asked, outputs))
+
+
+def with_closing_derivatives(mechanism: Mechanism, problem: Problem) -> Problem:
+    """The problem with all derivatives that its own have a meaning with.
+
+    In closed loops q, v and given accelerations change together, so that a derivative by one of them says something
+    about the mechanism only with those by the others.
+    """
+    together = [name for name in ("q", "v", "a") if name in problem.arguments]
+    lacking = [
+        f"d{output}/d{name}"
+        for output, arguments in derived_by(problem.outputs).items()
+        if mechanism.is_closed_kind and set(arguments) & set(together)
+        for name in together
+        if name not in arguments
+    ]
+    return replace(problem, outputs=(*problem.outputs, *lacking)) if lacking else problem
 
 
 def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterable[str] | None = None) -> Problem:

@@ -208,3 +208,13 @@ def test_bad_questions_to_the_graph_are_refused_in_words():
         found["da/da"]
     with pytest.raises(AttributeError, match="da_dq"):
         _ = found.accelerations
+
+
+def test_some_of_the_derivatives_of_a_loop_are_proved_with_the_others():
+    """By themselves they leave the closure, where nothing can be proved."""
+    mechanism = fgd.robots.four_bar()
+    kernel = fgd.compile(mechanism, "inverse", outputs=["dtau/dq"])
+    whole = fgd.compile(mechanism, "inverse", outputs=INVERSE)
+    q, v = mechanism.random_state(0)
+    a = fgd.forward_dynamics(mechanism, q, v, np.zeros(mechanism.nv)).a
+    assert relative_error(kernel(q, v, a), whole(q, v, a)[1]) < 1e-12

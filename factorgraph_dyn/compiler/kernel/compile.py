@@ -15,7 +15,7 @@ import dataclasses
 import hashlib
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache as memoize
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.inputs import ContactLike
-from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph
+from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph, with_closing_derivatives
 from factorgraph_dyn.equations.quantities import shape_of
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
@@ -176,10 +176,10 @@ def _proved(
     """
     made: list[_Made] = []
     refusals: list[CompileError] = []
-    trial = Trial(mechanism, problem)
+    trial = Trial(mechanism, with_closing_derivatives(mechanism, problem))
     for route in (CHEAP, *CAREFUL):
         try:
-            made.append(_attempt(trial, mechanism, ordering, route, host))
+            made.append(_attempt(trial, mechanism, problem, ordering, route, host))
         except CompileError as refusal:
             refusals.append(refusal)
             if not trial.is_regular:
@@ -203,16 +203,39 @@ def _proved(
     return best.entry, best.code
 
 
-def _attempt(trial: Trial, mechanism: Mechanism, ordering: OrderingLike, route: Route, host: machine.Machine) -> _Made:
+def _attempt(
+    trial: Trial, mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route, host: machine.Machine
+) -> _Made:
     """The code that a route gives, and its proof."""
-    traced = trace(mechanism, trial.problem, ordering, route)
+    kernel, entry, code = _unproved(mechanism, problem, ordering, route, host)
+    function: Callable[..., Any] = kernel.gufunc
+    if trial.problem is not problem:  # it is proved together with the derivatives that its own have a meaning with
+        whole, _, _ = _unproved(mechanism, trial.problem, ordering, route, host)
+        function = _together(kernel.gufunc, whole.gufunc, len(problem.outputs))
+    proof = trial.judge(function)
+    return _Made(cache.Entry({**entry.facts, "accuracy": proof.accuracy}, entry.code), code, proof)
+
+
+def _together(first: Callable[..., Any], second: Callable[..., Any], count: int) -> Callable[..., tuple[Any, ...]]:
+    """All results of one function, and those of another after as many as the first one has."""
+
+    def both(*arguments: Any) -> tuple[Any, ...]:
+        found = first(*arguments)
+        return (*(found if isinstance(found, tuple) else (found,)), *second(*arguments)[count:])
+
+    return both
+
+
+def _unproved(
+    mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route, host: machine.Machine
+) -> tuple[Kernel, cache.Entry, machine.LoadedCode]:
+    """The kernel that a route gives."""
+    traced = trace(mechanism, problem, ordering, route)
     text = emit_module(traced.program, host) + emit_fastcall(traced.program)
     stored = machine.object_code(text, host)
     code = machine.load(stored, _ENTRIES, host)
     facts = {**_facts(traced), "route": dataclasses.astuple(route), "accuracy": math.nan}
-    unproved = _kernel(mechanism, trial.problem, ordering, facts, code)
-    proof = trial.judge(unproved.gufunc)
-    return _Made(cache.Entry({**facts, "accuracy": proof.accuracy}, stored), code, proof)
+    return _kernel(mechanism, problem, ordering, facts, code), cache.Entry(facts, stored), code
 
 
 def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None) -> OrderingLike:
