@@ -72,6 +72,7 @@ from factorgraph_dyn.search import (
 )
 from factorgraph_dyn.show.draw import draw as draw
 from factorgraph_dyn.show.report import write_report as write_report
+from factorgraph_dyn.equations import sensors as sensors
 from factorgraph_dyn.show.view.view import (
     View as View,
     view as view,
@@ -89,6 +90,14 @@ from factorgraph_dyn.solve.dynamics import (
 from factorgraph_dyn.solve.elimination import (
     eliminate as eliminate,
     to_gtsam as to_gtsam,
+)
+from factorgraph_dyn.solve.estimation.estimate import (
+    Estimate as Estimate,
+    estimate as estimate,
+)
+from factorgraph_dyn.solve.estimation.velocity import (
+    VelocityEstimate as VelocityEstimate,
+    estimate_velocity as estimate_velocity,
 )
 from factorgraph_dyn.solve.iwim import (
     InputDynamics as InputDynamics,
@@ -110,6 +119,10 @@ from factorgraph_dyn.solve.objectives import (
     MinimumTorque as MinimumTorque,
     MinimumWrench as MinimumWrench,
     SoftFactors as SoftFactors,
+)
+from factorgraph_dyn.solve.regressors import (
+    energy_regressors as energy_regressors,
+    regressor as regressor,
 )
 from factorgraph_dyn.solve.simulation import simulate as simulate
 from factorgraph_dyn.solve.solution import Solution as Solution

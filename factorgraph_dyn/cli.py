@@ -35,6 +35,7 @@ COMMANDS = {
         "solve": ("dynamics", "solve"),
         "iwim": ("iwim", "iwim"),
         "simulate": ("loops", "simulate"),
+        "estimate": ("estimate", "estimate_log"),
     },
     "Compile": {
         "compile": ("compiler", "compile_kernel"),

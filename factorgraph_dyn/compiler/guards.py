@@ -11,7 +11,7 @@ A loop is looked at where its two sides meet, on vectors: cheaper than what elim
 Operations of kernels without and with guards:
 
                  four_bar     five_bar     stewart         delta
-    inverse      98  178      116  242     2335  3180      2519  3416
+    inverse      71  168      108  205     2566  3304      2398  3194
     forward      191 234      303  355     7674  8104      11730 12204
 """
 
@@ -27,7 +27,7 @@ from factorgraph_dyn.compiler.program import Guard
 from factorgraph_dyn.compiler.tape.symbol import Symbol, references
 from factorgraph_dyn.compiler.tape.tape import Tape
 from factorgraph_dyn.equations import State
-from factorgraph_dyn.equations.dynamics_graph import link_accelerations
+from factorgraph_dyn.equations.known_motion import acceleration_tensor, classical_accelerations
 from factorgraph_dyn.model import Loop, Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.units import Natural
@@ -127,7 +127,7 @@ def _velocity(V: Array) -> Callable[[Floats], Array]:
 
 
 def _acceleration(A: Array, omega: Array) -> Callable[[Floats], Array]:
-    return lambda p: A[3:] + cross(A[:3], p) + cross(omega, cross(omega, p))
+    return lambda p: A[3:] + acceleration_tensor(omega, A[:3]) @ p
 
 
 def _square(x: Array) -> Symbol:
@@ -156,7 +156,7 @@ def breaches(state: State, own: Natural, a: Array) -> list[Array]:
         own: Units in which closing is measured.
         a: Given accelerations of all joints.
     """
-    accelerations = link_accelerations(state, a, classical=True)
+    accelerations = classical_accelerations(state, a)
     found = [meeting.breach(accelerations) for meeting in _meetings(state, own)]
     mechanism = state.mechanism
     for coupling in mechanism.couplings:
@@ -180,7 +180,7 @@ def _of_couplings(state: State, q: Array, own: Natural) -> Iterator[tuple[str, s
 def _per_speed(state: State, own: Natural, given: Symbol) -> Callable[[Symbol], tuple[Symbol, int]]:
     """What takes the square of a slip and gives a power of its part of the speed, and which power."""
     speeds = state.v * (1.0 / own.v)
-    gravity = float(np.linalg.norm(np.asarray(state.mechanism.gravity))) / own.length
+    gravity = float(np.linalg.norm(np.asarray(own.given.gravity))) / own.length
     square: Any = np.sum(speeds * speeds)
     if gravity:
         inverse = 1.0 / (square + _STILL * gravity)

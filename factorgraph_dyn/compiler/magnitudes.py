@@ -19,6 +19,7 @@ class Magnitudes:
 
     def __init__(self, mechanism: Mechanism) -> None:
         self._carried = carried(mechanism, stretched=True)
+        self._place = mechanism.place
         parts: tuple[Joint | Loop, ...] = (*mechanism.joints, *mechanism.loops)
         self._parts = {part.name: part for part in parts}
         self._into = {joint.child: joint.name for joint in mechanism.joints}
@@ -40,6 +41,8 @@ class Magnitudes:
             return self._carried[self._into[owner]].motion
         if kind == "F":
             return self._carried[owner].wrench
+        if kind == "W":
+            return self._carried[self._into[self._place(owner)[0]]].wrench
         part = self._parts[self._coupled[owner] if kind == "lambda" else owner]
         here = self._carried[part.name]
         return here.freedoms(part) if kind == "a" else here.torque(part)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated
-from factorgraph_dyn.compiler.proof import place_values
+from factorgraph_dyn.compiler.proof import place_values, regressor_values
 from factorgraph_dyn.compiler.proof.newton_euler import ManyStates, Response
 from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
@@ -23,6 +23,7 @@ from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.inputs import contact_variables
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
+from factorgraph_dyn.equations.regressor import kinetic_regressor, potential_regressor, torque_regressor
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion import masses
@@ -40,6 +41,7 @@ class Solved:
     Attributes:
         values: The symbols of the arguments, zero for those that the problem does not take.
         bodies: The mechanism whose links hold the inertia of all that moves, and of nothing else.
+        links: Those whose parameters regressors are about.
     """
 
     tape: Tape
@@ -50,6 +52,7 @@ class Solved:
     graph: LinearGraph
     eliminated: Eliminated
     bodies: Mechanism
+    links: tuple[str, ...] = ()
 
     def of(self, name: str) -> list[int]:
         """References of the entries of a variable.
@@ -160,6 +163,11 @@ def _of_masses(function: Callable[[Mechanism, State], Array]) -> Reader:
     return lambda solved, *_: references(solved.tape, function(solved.bodies, solved.state))
 
 
+def _regressor(solved: Solved, *_: str) -> References:
+    a = symbols(solved.tape, _joint_vector(solved, "a", ""))
+    return references(solved.tape, torque_regressor(solved.state, a, solved.links))
+
+
 # What reads a result off a solved graph, by its kind and owner.
 OUTPUTS: dict[str, Reader] = {
     "a": _joint_vector,
@@ -169,10 +177,14 @@ OUTPUTS: dict[str, Reader] = {
     "V": _twist,
     "A": _acceleration,
     "F": lambda solved, kind, joint: np.array(solved.of(f"{kind}[{joint}]"), dtype=np.int64),
+    "W": lambda solved, kind, frame: np.array(solved.of(f"{kind}[{frame}]"), dtype=np.int64),
     "com": _of_masses(lambda bodies, state: masses.center_of_mass(bodies, state.q)),
     "momentum": _of_masses(lambda bodies, state: masses.momentum(bodies, state.q, state.twists)),
     "kinetic_energy": _of_masses(lambda bodies, state: masses.kinetic_energy(bodies, state.v, state.twists)),
     "potential_energy": _of_masses(lambda bodies, state: masses.potential_energy(bodies, state.q)),
+    "regressor": _regressor,
+    "kinetic_regressor": lambda solved, *_: references(solved.tape, kinetic_regressor(solved.state, solved.links)),
+    "potential_regressor": lambda solved, *_: references(solved.tape, potential_regressor(solved.state, solved.links)),
 }
 # What gives its true value (states, columns, entries) by its owner, and its terms' sizes (states, columns, sorts),
 # one for every sort of entries, such as moments and forces; a and tau are what is solved for.
@@ -190,6 +202,11 @@ TRUE_VALUES: dict[str, Callable[[Plain, str], tuple[Floats, Floats]]] = {
     "momentum": lambda plain, _: place_values.momentum_value(plain.here),
     "kinetic_energy": lambda plain, _: place_values.kinetic_energy_value(plain.here),
     "potential_energy": lambda plain, _: place_values.potential_energy_value(plain.here),
+    "regressor": lambda plain, _: regressor_values.regressor_value(
+        plain.here, plain.true.A, {link: size + plain.blur.A_size[link] for link, size in plain.true.A_size.items()}
+    ),
+    "kinetic_regressor": lambda plain, _: regressor_values.kinetic_regressor_value(plain.here),
+    "potential_regressor": lambda plain, _: regressor_values.potential_regressor_value(plain.here),
 }
 
 

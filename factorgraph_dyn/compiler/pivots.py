@@ -19,7 +19,7 @@ The work runs once a pivot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -151,8 +151,9 @@ class Pivots:
 
     def _sizes(self, column: int, numbers: list[int]) -> npt.NDArray[np.float64]:
         """Sizes of a column's entries beside their rows' scales, shape (rows, samples)."""
+        self._find_scales(numbers)
         sizes = self.samples.sizes([self.rows[n][column] for n in numbers])
-        sizes /= [self.scale(n) for n in numbers]
+        sizes /= [self._scales[n] for n in numbers]
         return sizes
 
     def _cost(self, number: int, column: int, others: int) -> _Cost:
@@ -188,27 +189,43 @@ class Pivots:
 
     def scale(self, number: int) -> Samples:
         """Largest unknown entry of a row at every sampled state, columns in common units."""
-        scale = self._scales.get(number)
-        if scale is not None:
-            return scale
-        key = frozenset(self.rows[number].items())
-        scale = self.known_scales.get(key)
-        if scale is None:
-            scale = self.known_scales[key] = self._scale(number)
-        self._scales[number] = scale
-        return scale
+        if number not in self._scales:
+            self._find_scales([number])
+        return self._scales[number]
 
-    def _scale(self, number: int) -> Samples:
-        row, units = self.rows[number], self.units
-        columns = [column for column in row if column in self.holding]
-        sizes = self.samples.sizes([row[column] for column in columns])
-        sizes *= np.array([units[column] for column in columns])[:, None]
-        scale: Samples = sizes.max(axis=0)
+    def _find_scales(self, numbers: Iterable[int]) -> None:
+        """Find the scales of rows, all at once."""
+        new: dict[int, frozenset[tuple[int, int]]] = {}
+        for number in numbers:
+            if number not in self._scales:
+                key = frozenset(self.rows[number].items())
+                known = self.known_scales.get(key)
+                if known is None:
+                    new[number] = key
+                else:
+                    self._scales[number] = known
+        if new:
+            for (number, key), scale in zip(new.items(), self._new_scales(list(new)), strict=True):
+                self._scales[number] = self.known_scales[key] = scale
+
+    def _new_scales(self, numbers: list[int]) -> npt.NDArray[np.float64]:
+        refs: list[int] = []
+        units: list[float] = []
+        starts: list[int] = []
+        for number in numbers:
+            starts.append(len(refs))
+            for column, ref in self.rows[number].items():
+                if column in self.holding:
+                    refs.append(ref)
+                    units.append(self.units[column])
+        sizes = self.samples.sizes(refs)
+        sizes *= np.array(units)[:, None]
+        scales: npt.NDArray[np.float64] = np.maximum.reduceat(sizes, starts, axis=0)
         # Where nothing of a row is left but rounding, that is no scale.
-        ordinary = scale[self.samples.special :]
-        middle = len(ordinary) // 2
-        least: float = _ROW_ROUNDING * np.partition(ordinary, middle)[middle]
-        return np.maximum(scale, least, out=scale)
+        ordinary = scales[:, self.samples.special :]
+        middle = ordinary.shape[1] // 2
+        usual = np.partition(ordinary, middle, axis=1)[:, middle, None]
+        return np.maximum(scales, _ROW_ROUNDING * usual, out=scales)
 
     def partner(self, pivot: Pivot) -> int | None:
         """The row whose entry is large where the pivot's is small."""

@@ -12,12 +12,15 @@ found. The work runs once a kernel.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 
+from factorgraph_dyn.compiler.sampled_parameters import DRAWN, drawn_values, own_values
+from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
@@ -55,15 +58,29 @@ class States:
     def __len__(self) -> int:
         return len(self.q)
 
-    def of(self, argument: str, size: int) -> tuple[Floats, Floats]:
-        """Values of an argument of a kernel and their errors, shape (size, states); what is no state is drawn."""
+    def of(self, argument: str, size: int, links: Sequence[str] = ()) -> tuple[Floats, Floats]:
+        """Values of an argument of a kernel and their errors, shape (size, states); what is no state is drawn.
+
+        Args:
+            argument: Its name.
+            size: How many numbers it has.
+            links: Whose inertial parameters are an argument.
+        """
         if argument in ("q", "v"):
             return (self.q.T, self.q_error.T) if argument == "q" else (self.v.T, self.v_error.T)
-        own = natural(self.mechanism)
-        unit = {"a": own.v, "tau": own.tau}.get(argument, own.wrench)
         seed = int.from_bytes(argument.encode(), "little") % 2**32
-        drawn = np.random.default_rng(seed).normal(size=(size, len(self)))
-        return drawn * unit[:, None] * self.rate**2, np.zeros((size, len(self)))
+        rng, exact = np.random.default_rng(seed), np.zeros((size, len(self)))
+        if split_name(argument)[0] in DRAWN:
+            return self._parameters(argument, links, rng).reshape(len(self), size).T, exact
+        own = natural(self.mechanism)
+        unit = {"a": own.v, "tau": own.tau, "values": np.ones(size)}.get(argument, own.wrench)
+        return rng.normal(size=exact.shape) * unit[:, None] * self.rate**2, exact
+
+    def _parameters(self, argument: str, links: Sequence[str], rng: np.random.Generator) -> Floats:
+        """Parameters around the mechanism's own, which they are at half of the special states."""
+        values = drawn_values(self.mechanism, argument, links, len(self), rng)
+        values[: SPECIAL // 2] = own_values(self.mechanism, argument, links)
+        return values
 
 
 @lru_cache(maxsize=16)  # closed states are solved for one by one

@@ -9,6 +9,7 @@ and is described in a cheap one:
     reframe    link frames in which constants vanish (where nothing but a and tau is given and asked for)
     split      placements taken in steps
     classical  accelerations of the links' origins, whose equations need no linear velocities
+    known      motion: where all accelerations are given, those of links are no unknowns (``equations/known_motion``)
 
 Operations of inverse (rnea) and forward dynamics (aba), each change added to those above it:
 
@@ -18,6 +19,7 @@ Operations of inverse (rnea) and forward dynamics (aba), each change added to th
     classical    1038  2731     396  843    359  868    728  1615    1550  5144
     split         869  2633     377  858    335  813    682  1485    1415  4720
     reframe       794  1949     377  858    335  813    639  1408    1415  4720
+    known motion  707  1949     337  858    301  813    572  1408    1274  4720
     published     836  2067
 
 The work runs once a mechanism, problem and ordering.
@@ -27,12 +29,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
 from factorgraph_dyn.compiler import program as programs
 from factorgraph_dyn.compiler.derive.again import Again
 from factorgraph_dyn.compiler.derive.derivatives import Derivatives, directions
+from factorgraph_dyn.compiler.describe.free import freed, freed_joints, freed_links
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
@@ -48,12 +52,16 @@ from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.equations import LinearGraph, State, Variable, dynamics_graph, evaluate_state
+from factorgraph_dyn.equations.dynamics_graph import LinkMotion
 from factorgraph_dyn.equations.factors import joint_losses
+from factorgraph_dyn.equations.free import GRAVITY, PARAMETERS
 from factorgraph_dyn.equations.inputs import contact_pushes
+from factorgraph_dyn.equations.known_motion import link_motion
 from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
-from factorgraph_dyn.equations.quantities import quantity, size_of, split_derivative
+from factorgraph_dyn.equations.quantities import quantity, split_derivative
 from factorgraph_dyn.model import Frame, Joint, Mechanism
 from factorgraph_dyn.model.assembly import tidy
+from factorgraph_dyn.model.parameters import parameter_links
 from factorgraph_dyn.model.units import measured, natural
 from factorgraph_dyn.motion.masses import moving_bodies
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
@@ -90,22 +98,24 @@ def trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route:
 class Tracer:
     """The equations of a problem on a tape, and their elimination."""
 
+    mechanism: Mechanism
+    bodies: Mechanism
+
     def __init__(self, mechanism: Mechanism, problem: Problem, route: Route = CHEAP) -> None:
         self.problem, self.route = problem, route
         self.given = mechanism.tree if problem.tree_only else mechanism
         plain = tidied(self.given)
         shown = [quantity(name) for name in (*problem.arguments, *problem.outputs)]
-        keeps_frames = any(one.in_link_frames for one in shown) or bool(problem.contacts)
+        keeps_frames = any(one.in_link_frames for one in shown) or bool(problem.contacts or problem.free.arguments)
         frames = reframed(plain) if route.reframe and not keeps_frames else Reframed(plain, np.zeros(plain.nq))
         # Responses to torques carry a column a torque through every step: for mere shifts they are too many.
         whole = Split(frames.mechanism, ())
         parts = split(frames.mechanism, shifts=problem.kept != "tau") if route.split else whole
         self.offset, self.mechanism, self.steps = frames.offset, parts.mechanism, parts.steps
         self.magnitudes = Magnitudes(parts.mechanism)
-        self.bodies = moving_bodies(self.mechanism)
-        if route.regroup and not any(one.splits_inertia for one in shown):
-            self.bodies = regrouped(self.bodies)
-            self.mechanism = replace(self.mechanism, links=self.bodies.links)
+        splits = problem.reads_wrenches or any(one.splits_inertia for one in shown)
+        plain, regroups = self.mechanism, route.regroup and not splits
+        self._gather(plain, regroups)
         states = self.states = sampled_states(self.given, route.seed)
         self.tape = Tape(seed=route.seed, samples=len(states))
         _know_constants(self.tape, self.mechanism)
@@ -113,14 +123,27 @@ class Tracer:
         self.values: dict[str, SymbolArray] = {}
         self.input_refs: list[int] = []
         for name in problem.arguments:
-            size = size_of(mechanism, name)
-            drawn, errors = states.of(name, size)
-            refs = [self.tape.input(f"{name}[{k}]", drawn[k], errors=errors[k]) for k in range(size)]
+            shape = problem.shape_of(mechanism, name)
+            drawn, errors = states.of(name, prod(shape), problem.free.links)
+            refs = [self.tape.input(f"{name}[{k}]", drawn[k], errors=errors[k]) for k in range(prod(shape))]
             self.input_refs += refs
-            self.values[name] = symbols(self.tape, refs)
+            self.values[name] = symbols(self.tape, refs).reshape(shape)
         nothing = symbols(self.tape, [ZERO] * mechanism.nv)
         for name in ("v", "a", "tau"):
             self.values.setdefault(name, nothing)
+        self.others = {name: self.values[name] for name in problem.free.others}
+        if problem.free.links:
+            self._gather(freed_links(plain, problem.free.links, self.values[PARAMETERS]), regroups)
+        if self.others:
+            self.mechanism, self.bodies = (freed(one, self.others) for one in (self.mechanism, self.bodies))
+
+    def _gather(self, mechanism: Mechanism, regroups: bool) -> None:
+        """Take a mechanism, its inertia where it costs nothing."""
+        self.mechanism = mechanism
+        self.bodies = moving_bodies.__wrapped__(mechanism)  # its cache would keep tapes
+        if regroups:
+            self.bodies = regrouped(self.bodies)
+            self.mechanism = replace(mechanism, links=self.bodies.links)
 
     def run(self, ordering: OrderingLike) -> Traced:
         """The program that an ordering gives."""
@@ -134,7 +157,7 @@ class Tracer:
         flat = [int(ref) for output in outputs for ref in output.flat]
         watched = [*self.guards(state), *eliminated.guards, *(derived.guards if derived else ())]
         guards = _distinct(watched) if self.problem.guarded else []
-        arguments = [programs.Operand((len(self.values[name]),)) for name in self.problem.arguments]
+        arguments = [programs.Operand(self.values[name].shape) for name in self.problem.arguments]
         results = [programs.Operand(output.shape) for output in outputs]
         program = programs.build(
             self.tape,
@@ -154,7 +177,7 @@ class Tracer:
         state, graph = self.equations()
         columns = self.columns_of(graph)
         chosen, unknowns = self.order(graph, ordering)
-        return state, graph, chosen, self.elimination(graph, columns, unknowns).run()
+        return state, graph, chosen, self.eliminate(state, graph, columns, unknowns)
 
     def guards(self, state: State) -> list[programs.Guard]:
         """What has to be watched whatever the ordering is: that loops are closed."""
@@ -177,6 +200,12 @@ class Tracer:
         """Whether there are loops or couplings, and values at a state that may contradict them."""
         return self.mechanism.is_closed_kind and self.problem.kept is None
 
+    def eliminate(
+        self, state: State, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
+    ) -> Eliminated:
+        """Every unknown as a combination of parameters."""
+        return self.elimination(graph, columns, unknowns).run()
+
     def elimination(
         self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
     ) -> Elimination:
@@ -194,9 +223,9 @@ class Tracer:
         """
         own = natural(self.given)
         a, v = self.values["a"] / own.v, self.values["v"] / own.v
-        gravity = float(np.linalg.norm(np.asarray(self.given.gravity))) / own.length
+        gravity = np.asarray(self.others.get(GRAVITY, self.given.gravity)) / own.length
         size = np.sum(a * a) if self.problem.known_a.all() else self._square_given() + np.sum(v * v) ** 2
-        size = size + (gravity**2 or NOTHING)
+        size = size + (gravity @ gravity + NOTHING)
         return int(references(self.tape, np.array([1.0 / size]))[0])
 
     def _square_given(self) -> Symbol:
@@ -204,13 +233,15 @@ class Tracer:
         own, values = natural(self.given), self.values
         parts = [values["a"] / own.v, values["tau"] / own.tau, self._losses() / own.tau]
         parts += [values[f"wrench[{name}]"] / own.wrench for name in self.problem.pushed]
+        parts += [self.others[GRAVITY] / own.length] if GRAVITY in self.others else []
         square: Symbol = sum((np.sum(part * part) for part in parts), Symbol(self.tape, ZERO))
         return square
 
     def _losses(self) -> SymbolArray:
         """What damping, friction and springs take from the motors, shape (nv,)."""
         losses, mechanism = symbols(self.tape, [ZERO] * self.given.nv), self.given
-        for joint in mechanism.movable_joints:
+        effects = {name: value for name, value in self.others.items() if name != GRAVITY}
+        for joint in freed_joints(mechanism.movable_joints, effects):
             q, v = self.values["q"][mechanism.q_slices[joint.name]], self.values["v"][mechanism.v_slices[joint.name]]
             taken = joint_losses(q, v, joint.damping, joint.friction, joint.stiffness, joint.rest)
             losses[mechanism.v_slices[joint.name]] = taken
@@ -226,8 +257,18 @@ class Tracer:
         known = self.problem.known(self.values["a"], self.values["tau"])
         wrenches = {name: self.values[f"wrench[{name}]"] for name in self.problem.pushed}
         pushes = contact_pushes(self.mechanism, state.q, self.problem.contacts)
-        axes = self.problem.wrench_axes
-        return state, dynamics_graph(state, known, wrenches, wrench_axes=axes, classical=True, pushes=pushes)
+        axes, moving = self.problem.wrench_axes, self._moving(state)
+        graph = dynamics_graph(state, known, wrenches, wrench_axes=axes, classical=True, pushes=pushes, moving=moving)
+        return state, graph
+
+    def _moving(self, state: State) -> LinkMotion | None:
+        """How all links move, where all accelerations are given: cheaper than as unknowns.
+
+        Derivatives are those of the rows at fixed unknowns, so they keep the accelerations of links among these.
+        """
+        if self.problem.known_a.all() and self.problem.kept is None and not self.problem.derivatives:
+            return link_motion(state, self.values["a"])
+        return None
 
     def structure(self, graph: LinearGraph) -> LinearGraph:
         """The graph of the variables that an ordering lists: without steps and parameters."""
@@ -265,7 +306,10 @@ class Tracer:
 
     def read_off(self, state: State, graph: LinearGraph, eliminated: Eliminated) -> Solved:
         """What results are read off."""
-        return Solved(self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated, self.bodies)
+        links = parameter_links(self.given)
+        return Solved(
+            self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated, self.bodies, links
+        )
 
     def derivatives(self, state: State, graph: LinearGraph, ordering: Ordering, eliminated: Eliminated) -> Derivatives:
         """The derivatives that are asked for, by one more elimination."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
-from factorgraph_dyn.checks import check_kind, check_mapping, shown
+from factorgraph_dyn.checks import check_kind, check_mapping, check_parts, shown
 from factorgraph_dyn.equations import factors
 from factorgraph_dyn.equations.given import Known
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, make_graph
@@ -21,6 +22,19 @@ from factorgraph_dyn.equations.wrenches import check_axes, link_wrenches
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.spatial import Array
+
+
+class LinkMotion(NamedTuple):
+    """How the links of a tree accelerate, by link.
+
+    Attributes:
+        A: Accelerations, shape (6,).
+        taken: What moving the link takes, G A - ad(V)^T G V, shape (6,).
+    """
+
+    A: Mapping[str, Array]
+    taken: Mapping[str, Array]
+
 
 A_STATE = "a State, such as fgd.evaluate_state(mechanism, q, v)"
 
@@ -36,6 +50,7 @@ def dynamics_graph(
     wrench_axes: str = "local",
     classical: bool = False,
     pushes: Pushes | None = None,
+    moving: LinkMotion | None = None,
 ) -> LinearGraph:
     """The dynamics of a mechanism at a state, given what is known.
 
@@ -46,6 +61,7 @@ def dynamics_graph(
         wrench_axes: "local": in the link's or frame's own axes; "world": in those of the world.
         classical: Let A be the classical accelerations of the links' origins instead of the spatial ones.
         pushes: Variables that push links, and the wrenches of their units in the link's frame, by link name.
+        moving: How all links of the tree move, and what that takes, where it is known (``equations/known_motion``).
     """
     check_kind(state, State, "The state", A_STATE)
     _check_known(known, state.mechanism.nv)
@@ -55,40 +71,43 @@ def dynamics_graph(
         state.mechanism.place(name)
         _check_shape(wrench, 6, f"The external wrench on {name!r}")
     external = link_wrenches(state.mechanism, state.q, external, check_axes(wrench_axes))
-    moving = [*state.joints.values(), *state.loops.values()]
-    equations = [_acceleration(joint, state, classical) for joint in moving]
-    equations += _wrenches(state, moving, external, {} if pushes is None else pushes, classical)
+    equations = _accelerations(state, classical, moving)
+    equations += _wrenches(state, external, _checked_pushes(state.mechanism, pushes), classical, moving)
     equations += _torques(state)
     equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in state.mechanism.couplings]
     return make_graph(equations, _known_values(state.mechanism, known))
 
 
-def velocity_graph(state: State) -> LinearGraph:
-    """The velocity factors of a mechanism at a state, with the link twists as unknowns."""
+def velocity_graph(state: State, *, unknown: bool = False) -> LinearGraph:
+    """The velocity factors of a mechanism at a state, with the link twists as unknowns.
+
+    Args:
+        state: The mechanism at (q, v).
+        unknown: Let the joint velocities v[joint] be unknowns too, tied by couplings; the state's v counts for nothing.
+    """
     check_kind(state, State, "The state", A_STATE)
     equations = [
-        factors.velocity_factor(j.name, j.parent, j.child, j.Ad_child_parent, j.S, j.v)
+        factors.velocity_factor(j.name, j.parent, j.child, j.Ad_child_parent, j.S, None if unknown else j.v)
         for j in (*state.joints.values(), *state.loops.values())
     ]
+    if unknown:
+        couplings, of = state.mechanism.couplings, factors.joint_velocity
+        equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio, of) for c in couplings]
     base = {factors.twist(state.mechanism.base): Value(np.zeros(6))}
     return make_graph(equations, base)
 
 
-def link_accelerations(state: State, a: Array, *, classical: bool = False) -> dict[str, Array]:
-    """What joint accelerations make of the links of the tree, by back-substitution on its acceleration factors.
-
-    Args:
-        state: The mechanism at (q, v).
-        a: Joint accelerations, floats or symbols, shape (nv,).
-        classical: As for ``dynamics_graph``.
-    """
-    mechanism = state.mechanism
-    A: dict[str, Array] = {mechanism.base: base_acceleration(mechanism)}
-    for joint in state.joints.values():
-        factor = _acceleration(joint, state, classical)
-        carried, own = joint.Ad_child_parent @ A[joint.parent], joint.S @ a[mechanism.v_slices[joint.name]]
-        A[joint.child] = factor.rhs + carried + own
-    return A
+def _checked_pushes(mechanism: Mechanism, pushes: Pushes | None) -> Pushes:
+    """The variables that push links, or an InputError that says what they must be."""
+    found = {} if pushes is None else pushes
+    allowed = "pairs (variable, wrenches of shape (6, its size)) by link name"
+    check_mapping(found, "pushes", allowed)
+    for link, pairs in found.items():
+        mechanism.check_link(link)
+        for pair in check_parts(pairs, tuple, f"pushes of link {link!r}", allowed):
+            if len(pair) != 2 or not isinstance(pair[0], Variable) or np.shape(pair[1]) != (6, pair[0].size):
+                raise InputError(f"A push of link {link!r} is {shown(pair)}; give {allowed}.")
+    return found
 
 
 def _check_known(known: Known, nv: int) -> None:
@@ -103,9 +122,15 @@ def _check_shape(values: object, size: int, what: str) -> None:
         raise InputError(f"{what} is {shown(values)}; it must be a NumPy array of shape {(size,)}.")
 
 
-@lru_cache(maxsize=256)
 def base_acceleration(mechanism: Mechanism) -> Array:
     """The base's acceleration: gravity acts as if the base accelerated upward, read-only, shape (6,)."""
+    if mechanism.gravity.dtype == object:  # symbols would keep their tape in the cache
+        return np.concatenate([np.zeros(3), -mechanism.gravity])
+    return _constant_base_acceleration(mechanism)
+
+
+@lru_cache(maxsize=256)
+def _constant_base_acceleration(mechanism: Mechanism) -> Array:
     A = np.concatenate([np.zeros(3), -mechanism.gravity])
     A.setflags(write=False)
     return A
@@ -125,11 +150,19 @@ def _acceleration(joint: JointState, state: State, classical: bool) -> Factor:
     )
 
 
+def _accelerations(state: State, classical: bool, moving: LinkMotion | None) -> list[Factor]:
+    tree, loops = state.joints.values(), state.loops.values()
+    if moving is None:
+        return [_acceleration(joint, state, classical) for joint in (*tree, *loops)]
+    known = [factors.known_acceleration_factor(joint.name, joint.child, moving.A[joint.child]) for joint in tree]
+    return known + [_acceleration(loop, state, classical) for loop in loops]
+
+
 def _wrenches(
-    state: State, moving: list[JointState], external: Mapping[str, Array], pushes: Pushes, classical: bool
+    state: State, external: Mapping[str, Array], pushes: Pushes, classical: bool, moving: LinkMotion | None
 ) -> list[Factor]:
     joints_in, joints_out = defaultdict(list), defaultdict(list)
-    for joint in moving:
+    for joint in (*state.joints.values(), *state.loops.values()):
         joints_in[joint.child].append(joint.name)
         joints_out[joint.parent].append((joint.name, joint.Ad_child_parent))
     return [
@@ -142,6 +175,7 @@ def _wrenches(
             external.get(joint.child),
             pushes.get(joint.child, ()),
             classical=classical,
+            taken=None if moving is None else moving.taken[joint.child],
         )
         for joint in state.joints.values()
     ]

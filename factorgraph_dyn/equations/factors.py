@@ -17,7 +17,7 @@ Dellaert (2019), equations 1-4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -63,11 +63,26 @@ def contact_force(contact: str, size: int) -> Variable:
     return Variable("u", contact, size)
 
 
-def velocity_factor(joint: str, parent: str, child: str, Ad_child_parent: Array, S: Array, v: Array) -> Factor:
-    """How a joint carries the parent's twist to its child."""
-    # V_c - Ad_cp V_p = S_j v_j
+def joint_velocity(joint: str, nv: int) -> Variable:
+    """The variable v[joint]."""
+    return Variable("v", joint, nv)
+
+
+def outside_wrench(frame: str) -> Variable:
+    """The variable W[frame]: an unknown wrench from outside at a link's or frame's origin, in its axes."""
+    return Variable("W", frame, 6)
+
+
+def velocity_factor(
+    joint: str, parent: str, child: str, Ad_child_parent: Array, S: Array, v: Array | None = None
+) -> Factor:
+    """How a joint carries the parent's twist to its child; v[joint] is unknown where no v is given."""
+    # V_c - Ad_cp V_p - S_j v_j = 0
     blocks = ((twist(child), IDENTITY), (twist(parent), -Ad_child_parent))
-    return Factor("velocity", joint, blocks, S @ v)
+    if v is not None:
+        return Factor("velocity", joint, blocks, S @ v)
+    own = ((joint_velocity(joint, S.shape[1]), -S),) if S.shape[1] else ()
+    return Factor("velocity", joint, (*blocks, *own), np.zeros(6))
 
 
 def acceleration_factor(
@@ -95,6 +110,11 @@ def acceleration_factor(
     return Factor("acceleration", joint, tuple(blocks), rhs)
 
 
+def known_acceleration_factor(joint: str, child: str, A: Array) -> Factor:
+    """The acceleration of a joint's child where it is known."""
+    return Factor("acceleration", joint, ((acceleration(child), IDENTITY),), A)
+
+
 def _classical_bias(Ad_child_parent: Array, w_parent: Array, u: Array) -> Array:
     """The rest of a child's classical acceleration where its joint moves with the twist u, shape (6,).
 
@@ -119,6 +139,7 @@ def wrench_factor(
     pushes: Iterable[tuple[Variable, Array]] = (),
     *,
     classical: bool = False,
+    taken: Array | None = None,
 ) -> Factor:
     """The balance of one link: joints into it push, joints out of it push back.
 
@@ -131,13 +152,19 @@ def wrench_factor(
         external: Wrench on the link from outside, shape (6,), or None.
         pushes: Variables u that push the link, and the wrenches W of their units, shape (6, size).
         classical: Whether the acceleration is the classical one.
+        taken: What moving the link takes, G_i A_i - ad(V_i)^T G_i V_i, where its acceleration is known; else None.
     """
     # G_i A_i - sum_in F_j + sum_out Ad_ci^T F_j - sum W u = ad(V_i)^T G_i V_i + F_ext
-    blocks = [(acceleration(link), G)]
+    blocks = [(acceleration(link), G)] if taken is None else []
     blocks += [(wrench(joint), MINUS_IDENTITY[6]) for joint in joints_in]
     blocks += [(wrench(joint), Ad_child_link.T) for joint, Ad_child_link in joints_out]
     blocks += [(variable, -W) for variable, W in pushes]
-    rhs = _classical_wrench(V[:3], G) if classical else dual_bracket(V, G @ V)
+    if taken is not None:
+        rhs = -taken
+    elif classical:
+        rhs = _classical_wrench(V[:3], G)
+    else:
+        rhs = dual_bracket(V, G @ V)
     return Factor("wrench", link, tuple(blocks), rhs if external is None else rhs + external)
 
 
@@ -171,21 +198,25 @@ def torque_factor(
     return Factor("torque", joint, tuple(blocks), -losses)
 
 
-def joint_losses(q: Array, v: Array, damping: Floats, friction: Floats, stiffness: Floats, rest: Floats) -> Array:
+def joint_losses(q: Array, v: Array, damping: Array, friction: Array, stiffness: Array, rest: Array) -> Array:
     """The torque that damping, Coulomb friction and springs take from a motor, shape (nv,)."""
     losses: Array = damping * v
-    if friction.any():  # sign and spring are worth a symbol only where they act
+    if _acts(friction):  # sign and spring are worth a symbol only where they act
         losses = losses + friction * sign(v)
-    if stiffness.any():
+    if _acts(stiffness):
         losses = losses + stiffness * (q - rest)
     return losses
 
 
-def coupling_factor(coupling: str, joint: str, source: str, ratio: float) -> Factor:
-    """How a coupling ties two joint accelerations."""
+def _acts(effect: Array) -> bool:
+    """Whether an effect of a joint is there; one of symbols may be."""
+    return effect.dtype == object or bool(effect.any())
+
+
+def coupling_factor(
+    coupling: str, joint: str, source: str, ratio: float, of: Callable[[str, int], Variable] = joint_acceleration
+) -> Factor:
+    """How a coupling ties two joint accelerations, or velocities."""
     # a_j - ratio a_k = 0
-    blocks = (
-        (joint_acceleration(joint, 1), np.ones((1, 1))),
-        (joint_acceleration(source, 1), np.full((1, 1), -ratio)),
-    )
+    blocks = ((of(joint, 1), np.ones((1, 1))), (of(source, 1), np.full((1, 1), -ratio)))
     return Factor("coupling", coupling, blocks, np.zeros(1))

@@ -7,7 +7,9 @@
     iwim                  q -> (nv, inputs)           kept: tau of motors, contacts   da / dtau, da / du
     inverse_mass_matrix   q -> (nv, nv)               kept: tau of the tree           da / dtau
     mass_matrix           q -> (nv, nv)               kept: a of the tree             dtau / da
+    regressor             (q, v, a) -> (nv, 10 links) a of the tree                   dtau / dparameters
     kinematics            (q, v) -> T, J, ...         everything: nothing is solved
+    estimate              (q, v, values) -> a, ...    tau of passive joints           most probable for sensors
 
 Takes the words a user asks with; gives a checked `Problem`, and the graph whose variables its orderings list. A new
 problem is an entry of `PROBLEMS`. The work runs once a kernel.
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -24,14 +27,35 @@ import numpy as np
 from factorgraph_dyn.checks import as_names, check_choice, check_kind
 from factorgraph_dyn.equations.dynamics_graph import dynamics_graph
 from factorgraph_dyn.equations.factors import contact_force
+from factorgraph_dyn.equations.free import GRAVITY, NOTHING_FREE, PARAMETERS, Free, free_parameters
 from factorgraph_dyn.equations.given import Known, Mask
 from factorgraph_dyn.equations.inputs import Contact, ContactLike, as_contacts, no_inputs
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
-from factorgraph_dyn.equations.quantities import check_output, derived_by, quantity, split_derivative
+from factorgraph_dyn.equations.quantities import (
+    QUANTITIES,
+    check_output,
+    derived_by,
+    quantity,
+    shape_of,
+    split_derivative,
+    split_name,
+)
+from factorgraph_dyn.equations.sensors import (
+    Acceleration,
+    Accelerometer,
+    AngularAcceleration,
+    ExternalWrench,
+    Sensor,
+    Torque,
+    check_sensors,
+    outside_frames,
+    outside_wrenches,
+)
 from factorgraph_dyn.equations.state import evaluate_state
 from factorgraph_dyn.equations.wrenches import check_axes
-from factorgraph_dyn.errors import InputError, OrderingError
+from factorgraph_dyn.errors import InputError, OrderingError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.model.parameters import COUNT
 from factorgraph_dyn.motion.masses import check_mass
 from factorgraph_dyn.spatial import Array
 
@@ -86,8 +110,11 @@ PROBLEMS = {
     "iwim": ProblemKind(("q",), ("a",), "none", "passive", "aba", kept="tau", drives_trees=False),
     "inverse_mass_matrix": ProblemKind(("q",), ("a",), "none", "none", "aba", kept="tau", tree_only=True),
     "mass_matrix": ProblemKind(("q",), ("tau",), "none", "none", "rnea", kept="a", tree_only=True),
+    "regressor": ProblemKind(("q", "v", "a"), ("regressor",), "all", "none", "rnea", tree_only=True),
     "kinematics": ProblemKind(("q", "v"), (), "all", "all", "none", tree_only=True),
+    "estimate": ProblemKind(("q", "v", "values"), ("a", "tau"), "none", "passive", "aba", drives_trees=False),
 }
+WITHOUT_WRENCHES = (Torque, Acceleration, Accelerometer, AngularAcceleration, ExternalWrench)  # read none of joints
 CONTACT_FORCE = contact_force("", 0).kind
 PROBLEM_NAMES = tuple(PROBLEMS)
 SOLVED_NAMES = tuple(name for name, kind in PROBLEMS.items() if kind.solved_in)  # by the graph, in one go
@@ -99,12 +126,14 @@ class Problem:
 
     Attributes:
         name: One of `PROBLEM_NAMES`.
-        outputs: Names of its results: a, tau, T[link], A[frame], F[joint], com and so on; derivatives such as da/dq.
+        outputs: Names of its results: a, tau, T[link], A[frame], F[joint], com and so on.
         known_a, known_tau: Which entries of a and tau are given, shape (nv,).
         pushed: Links and frames on which an external wrench acts, an argument each.
         guarded: Whether its kernel looks for states that it cannot answer, and answers nan.
         wrench_axes: Of these wrenches, "local" or "world".
         contacts: Whose forces are responded to, after those of the motors.
+        measurements: Sensors of an estimate, whose readings are an argument, one after the other.
+        free: Inertial parameters and others that are arguments instead of constants.
     """
 
     name: str
@@ -115,11 +144,31 @@ class Problem:
     guarded: bool = True
     wrench_axes: str = "local"
     contacts: tuple[Contact, ...] = ()
+    measurements: tuple[Sensor, ...] = ()
+    free: Free = NOTHING_FREE
+
+    def size_of(self, mechanism: Mechanism, name: str) -> int:
+        """How many numbers an argument has."""
+        return prod(self.shape_of(mechanism, name))
+
+    @property
+    def reads_wrenches(self) -> bool:
+        """Whether a sensor reads a joint's wrench, which depends on how inertia is shared among links."""
+        return not all(isinstance(sensor, WITHOUT_WRENCHES) for sensor in self.measurements)
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Of the kernel, in order: q, v, a, tau, wrench[link]."""
-        return (*PROBLEMS[self.name].arguments, *(f"wrench[{link}]" for link in self.pushed))
+        """Of the kernel, in order: q, v, a, tau, wrench[link], parameters, armature[joint], ..."""
+        wrenches = (f"wrench[{link}]" for link in self.pushed)
+        return (*PROBLEMS[self.name].arguments, *wrenches, *self.free.arguments)
+
+    def shape_of(self, mechanism: Mechanism, argument: str) -> tuple[int, ...]:
+        """The shape of an argument, without batch axes."""
+        if argument == PARAMETERS:
+            return len(self.free.links), COUNT
+        if argument == "values":
+            return (sum(sensor.size(mechanism) for sensor in self.measurements),)
+        return shape_of(mechanism, argument)
 
     @property
     def derivatives(self) -> tuple[str, ...]:
@@ -150,8 +199,9 @@ class Problem:
     def key(self) -> str:
         """Text that differs wherever two problems of a mechanism do."""
         masks = self.known_a.tolist(), self.known_tau.tolist()
-        contacts = [contact.key for contact in self.contacts]
-        return repr((self.name, self.outputs, self.pushed, self.guarded, *masks, self.wrench_axes, contacts))
+        contacts, sensors = [contact.key for contact in self.contacts], [sensor.key for sensor in self.measurements]
+        asked = (self.name, self.outputs, self.pushed, self.guarded, *masks, self.wrench_axes, contacts, sensors)
+        return repr((*asked, self.free))
 
     def check_solved(self) -> None:
         """Raise an OrderingError where there is nothing to eliminate."""
@@ -175,6 +225,8 @@ def make_problem(
     *,
     wrench_axes: str = "local",
     contacts: Sequence[ContactLike] = (),
+    measurements: Sequence[Sensor] = (),
+    parameters: str | Sequence[str] = (),
 ) -> Problem:
     """The problem that a user's words describe.
 
@@ -190,6 +242,8 @@ def make_problem(
         guards: Whether its kernel looks for states that it cannot answer.
         wrench_axes: Of these wrenches, "local" or "world".
         contacts: For iwim, places where forces act, as for ``fgd.iwim``.
+        measurements: For estimates, sensors, which need no values.
+        parameters: What is an argument instead of a constant: links (or "all"), armature[joint], gravity, ...
 
     Raises:
         InputError: A word that is not known.
@@ -201,12 +255,14 @@ def make_problem(
         actuated = [joint.name for joint in mechanism.movable_joints if joint.actuated]
     chosen, motors = _chosen(mechanism, name, known_accelerations), mechanism.torque_entries(actuated)
     entries = {"none": ~everything, "all": everything, "chosen": chosen, "others": ~chosen, "passive": ~motors}
+    sensors = _measurements(mechanism, name, measurements)
     pushed = _pushed(mechanism, name, external_wrenches)
     guarded = check_kind(guards, bool, "guards", "True or False")
     places = _contacts(mechanism, name, contacts)
     if kind.inputs and not (motors.any() or places):
         raise no_inputs(mechanism)
-    asked = Problem(name, (), entries[kind.a], entries[kind.tau], pushed, guarded, check_axes(wrench_axes), places)
+    axes, free = check_axes(wrench_axes), _free(mechanism, name, parameters)
+    asked = Problem(name, (), entries[kind.a], entries[kind.tau], pushed, guarded, axes, places, sensors, free)
     return replace(asked, outputs=_outputs(mechanism, asked, outputs))
 
 
@@ -242,7 +298,8 @@ def problem_graph(mechanism: Mechanism, problem: Problem) -> LinearGraph:
     """The graph of a problem at a random state, for its structure; what it keeps as parameters is left out."""
     problem.check_solved()
     shown = mechanism.tree if problem.tree_only else mechanism
-    graph = dynamics_graph(evaluate_state(shown, *shown.random_state(0)), problem.known())
+    pushes = outside_wrenches(shown, outside_frames(problem.measurements))
+    graph = dynamics_graph(evaluate_state(shown, *shown.random_state(0)), problem.known(), pushes=pushes)
     return without_kept(graph, problem)
 
 
@@ -280,11 +337,25 @@ def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[s
     names = as_names(links, "external_wrenches")
     for name in names:
         mechanism.place(name)
+    if names and problem == "estimate":
+        raise InputError("An estimate takes wrenches from outside as measurements: fgd.sensors.ExternalWrench(frame).")
     if names and PROBLEMS[problem].kept:
         raise InputError(f"The result of problem {problem!r} does not depend on external wrenches.")
     if len(set(names)) < len(names):
         raise InputError(f"external_wrenches names a place twice: {', '.join(names)}.")
     return names
+
+
+def _free(mechanism: Mechanism, problem: str, words: str | Sequence[str]) -> Free:
+    free = free_parameters(mechanism, words)
+    if problem == "estimate" and free.arguments:
+        raise InputError(
+            "Kernels of estimates have constant parameters; give the mechanism others with mechanism.with_parameters."
+        )
+    for name in free.others if PROBLEMS[problem].kept else ():
+        if name == GRAVITY or split_name(name)[0] != "armature":
+            raise InputError(f"The result of problem {problem!r} does not depend on {name}.")
+    return free
 
 
 def _contacts(mechanism: Mechanism, problem: str, contacts: Sequence[ContactLike]) -> tuple[Contact, ...]:
@@ -296,17 +367,48 @@ def _contacts(mechanism: Mechanism, problem: str, contacts: Sequence[ContactLike
     return placed
 
 
+def _measurements(mechanism: Mechanism, problem: str, measurements: Sequence[Sensor]) -> tuple[Sensor, ...]:
+    sensors = check_sensors(measurements, of_velocities=False)
+    if bool(sensors) != (problem == "estimate"):
+        raise InputError(
+            f"The problem is {problem!r} and has {len(sensors)} measurements; the estimate problem, and no other, has "
+            "some, such as measurements=[fgd.sensors.Torque('elbow', sigma=0.1)]."
+        )
+    for sensor in sensors:
+        if np.isinf(sensor.noise(mechanism).s).any() and not isinstance(sensor, ExternalWrench):
+            raise InputError(f"{sensor.label} has an infinite sigma; name the components it reads instead.")
+    return sensors
+
+
+def _check_estimated(mechanism: Mechanism, sensors: Sequence[Sensor], name: str) -> None:
+    """Raise an InputError unless an estimator has this output."""
+    kind, owner = split_name(name)
+    if kind == "gain":
+        _check_estimated(mechanism, sensors, owner)
+    elif quantity(name).follows_state if kind in QUANTITIES else False:
+        raise InputError(f"{name} follows from q and v alone; take problem 'kinematics' for it.")
+    elif kind == "W":
+        frames = outside_frames(sensors)
+        check_name(owner, frames, "frame", "what the measurements name an external wrench at", InputError)
+    else:
+        check_output(mechanism, name, ())
+
+
 def _outputs(mechanism: Mechanism, problem: Problem, outputs: Sequence[str] | None) -> tuple[str, ...]:
-    kind = PROBLEMS[problem.name]
+    kind, sensors = PROBLEMS[problem.name], problem.measurements
     if outputs is None:
-        return kind.outputs or tuple(f"{what}[{tip}]" for tip in mechanism.topology.tips for what in ("T", "J"))
+        usual = kind.outputs or tuple(f"{what}[{tip}]" for tip in mechanism.topology.tips for what in ("T", "J"))
+        return (*usual, *(f"W[{frame}]" for frame in outside_frames(sensors)))
     names = as_names(outputs, "outputs")
     if kind.kept:
         raise InputError(f"The result of problem {problem.name!r} is one matrix; it takes no outputs.")
     if not names:
         raise InputError("outputs is empty; name at least one, such as 'a' or 'F[joint]'.")
     for name in names:
-        check_output(mechanism, name, problem.arguments)
+        if sensors:
+            _check_estimated(mechanism, sensors, name)
+        else:
+            check_output(mechanism, name, problem.arguments)
         if kind.solves_nothing and not quantity(name).follows_state:
             raise InputError(
                 f"Problem {problem.name!r} is given q and v, which do not determine {name}. Take problem 'inverse', "

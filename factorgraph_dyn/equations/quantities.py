@@ -11,6 +11,7 @@ from math import prod
 
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.parameters import COUNT, parameter_links
 
 Size = int | str
 
@@ -20,8 +21,9 @@ class Quantity:
     """A kind of quantity.
 
     Attributes:
-        size: How many numbers it has, or the name of the mechanism's attribute that tells; of a matrix one for each
-            axis, of a single number none.
+        size: How many numbers it has, the name of the mechanism's attribute that tells, "freedoms" of its joint,
+            "inertial" parameters of all links, or "problem" where only that tells; of a matrix one for each axis, of a
+            single number none.
         meaning: What a reader of a kernel's C source is told; {} is its name.
         of: What there is one for each of, a key of `OWNERS`; nothing where there is one a mechanism.
         is_output: Whether a kernel can give it.
@@ -44,6 +46,13 @@ QUANTITIES = {
     "v": Quantity("nv", "velocities (rad/s, m/s)", is_output=False),
     "a": Quantity("nv", "accelerations (rad/s^2, m/s^2)"),
     "tau": Quantity("nv", "torques and forces (N m, N)"),
+    "parameters": Quantity(
+        "problem", "inertial parameters: m, m c, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz a link", is_output=False
+    ),
+    "armature": Quantity("freedoms", "{} (kg m^2, kg)", "movable joint", is_output=False),
+    "damping": Quantity("freedoms", "{} (N m s/rad, N s/m)", "movable joint", is_output=False),
+    "friction": Quantity("freedoms", "{} (N m, N)", "movable joint", is_output=False),
+    "gravity": Quantity(3, "gravity in the world (m/s^2)", is_output=False),
     "wrench": Quantity(6, "{}, moment and force", "place", is_output=False, in_link_frames=True),
     "T": Quantity((4, 4), "{}, pose in the world, row by row", "place", in_link_frames=True, follows_state=True),
     "J": Quantity(
@@ -56,6 +65,17 @@ QUANTITIES = {
     "momentum": Quantity(6, "momentum about the com, angular part first", in_link_frames=True, follows_state=True),
     "kinetic_energy": Quantity((), "kinetic energy (J)", follows_state=True),
     "potential_energy": Quantity((), "potential energy (J)", in_link_frames=True, follows_state=True),
+    "regressor": Quantity(("nv", "inertial"), "torques for unit parameters, row by row", in_link_frames=True),
+    "kinetic_regressor": Quantity(
+        "inertial", "kinetic energy of unit parameters", in_link_frames=True, follows_state=True
+    ),
+    "potential_regressor": Quantity(
+        "inertial", "potential energy of unit parameters", in_link_frames=True, follows_state=True
+    ),
+    # of estimators: readings of their sensors, wrenches from outside that they name, and gains, such as gain[tau]
+    "values": Quantity(0, "readings of the sensors, one after the other", is_output=False, in_link_frames=True),
+    "W": Quantity(6, "{}, moment and force", "frame", is_output=False, in_link_frames=True),
+    "gain": Quantity((0, 0), "{}, row by row", "output", is_output=False, in_link_frames=True, splits_inertia=True),
 }
 
 
@@ -68,6 +88,7 @@ OWNERS: dict[str, tuple[str, str, Callable[[Mechanism], Iterable[str]]]] = {
     "place": ("link or frame", "links and frames", lambda mechanism: mechanism.place_names),
     "link": ("link", "links", lambda mechanism: mechanism.link_names),
     "joint": ("joint", "joints and loops", _joints_and_loops),
+    "movable joint": ("joint", "movable joints", lambda mechanism: mechanism.joint_names),
 }
 
 
@@ -113,7 +134,15 @@ def shape_of(mechanism: Mechanism, name: str) -> tuple[int, ...]:
     """The shape of a quantity, without batch axes."""
     size = quantity(name).size
     axes = size if isinstance(size, tuple) else (size,)
-    return tuple(axis if isinstance(axis, int) else int(getattr(mechanism, axis)) for axis in axes)
+    return tuple(axis if isinstance(axis, int) else _length(mechanism, name, axis) for axis in axes)
+
+
+def _length(mechanism: Mechanism, name: str, axis: str) -> int:
+    if axis == "freedoms":
+        return mechanism.joint_by_name[split_name(name)[1]].nv
+    if axis == "inertial":
+        return COUNT * len(parameter_links(mechanism))
+    return int(getattr(mechanism, axis))
 
 
 def size_of(mechanism: Mechanism, name: str) -> int:
@@ -136,7 +165,8 @@ def check_output(mechanism: Mechanism, name: str, arguments: Sequence[str]) -> N
     for of, (one, owners, names) in OWNERS.items():
         if each := " and ".join(f"{kind}[{one}]" for kind, other in kinds if other == of):
             offers.append(f"{each} for the {owners} {', '.join(names(mechanism))}")
-    offers.append(f"and the derivatives d<output>/d<argument> by the arguments {', '.join(arguments)}")
+    if arguments:
+        offers.append(f"and the derivatives d<output>/d<argument> by the arguments {', '.join(arguments)}")
     raise InputError(f"There is no output {name!r}. Outputs: {', '.join(offers)}.")
 
 

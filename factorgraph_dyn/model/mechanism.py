@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
+from typing import Self
+
+import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_kind, check_path
+from factorgraph_dyn.model import parameters
 from factorgraph_dyn.model.edit import Editable
 from factorgraph_dyn.model.files import write_native
+from factorgraph_dyn.spatial import Floats
 
 
 class Mechanism(Editable):
@@ -42,6 +49,29 @@ class Mechanism(Editable):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the mechanism in full to a file that ``fgd.load`` reads back exactly (JSON)."""
         check_path(path, "The path to save to").write_text(write_native.to_json(self), encoding="utf-8")
+
+    def parameters(self, links: str | Iterable[str] | None = None) -> Floats:
+        """The inertial parameters of links, shape (links, 10): a row [m, m c, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz] each.
+
+        The inertia is about the origin of the link's frame; everything in the link's axes, kg, kg m, kg m^2.
+
+        Args:
+            links: Names of the links, in the order of the rows; by default (None or "all") every link but the base, in
+                the order of ``link_names``.
+        """
+        return parameters.parameters(self, links)
+
+    def with_parameters(self, values: npt.ArrayLike, links: str | Iterable[str] | None = None) -> Self:
+        """The mechanism with other inertial parameters, shape (links, 10), as ``parameters`` gives them.
+
+        Inertias that no body has are taken, and told in ``warnings``. A link whose parameters are its own stays as it
+        is to the last bit; for others the centre of mass and the inertia about it are rounded.
+
+        Raises:
+            InputError: A wrong shape, a link that there is not, or a first moment without mass.
+            ModelError: A negative mass, which a link cannot have; kernels with parameters as arguments take it.
+        """
+        return replace(self, links=parameters.with_parameters(self, values, links))
 
 
 def check_mechanism(value: object) -> Mechanism:

@@ -87,7 +87,7 @@ def kinetic_energy(mechanism: Mechanism, v: Array, twists: Mapping[str, Array]) 
     for joint in mechanism.topology.outward:
         V, own = twists[joint.child], v[mechanism.v_slices[joint.name]]
         total = total + 0.5 * (V @ (mechanism.link_by_name[joint.child].spatial_inertia @ V))
-        if joint.armature.any():
+        if joint.armature.dtype == object or joint.armature.any():
             total = total + 0.5 * (own @ (joint.armature * own))
     return np.asarray(total)
 

@@ -12,11 +12,12 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.notebook import html_table
 from factorgraph_dyn.ordering import Ordering, saved
 from factorgraph_dyn.search.exact import ExactResult
+from factorgraph_dyn.search.scores import PER_LEVEL
 
 UNITS = {
     "operations": "operations",
     "time": "estimated instructions",
-    "depth": "levels and block operations",
+    "depth": "levels",
     "blocks": "block operations",
 }
 
@@ -168,6 +169,8 @@ class SearchResult:
 
 def _cost(found: saved.SavedOrdering) -> float:
     """What a search made small, as people count it."""
+    if found.objective == "depth":
+        return found.score // PER_LEVEL
     counted = found.facts.get("operations") if found.objective == "operations" else None
     return float(found.score if counted is None else counted)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -14,6 +13,7 @@ import numpy as np
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.closure import closure_error
 from factorgraph_dyn.motion.questions import energy
+from factorgraph_dyn.notebook import html_table
 from factorgraph_dyn.spatial import Floats
 
 BLOCK = 4096  # states whose energies are computed at once
@@ -98,16 +98,11 @@ class Trajectory:
         return f"{len(self)} rows, t = {self.t[0]:g} to {self.t[-1]:g} s, {energies}{closure}"
 
     def _repr_html_(self) -> str:
-        columns = self.to_dict()
-        head = "".join(f"<th>{word}</th>" for word in ("", "start", "end", "least", "most"))
-        rows = "".join(
-            f"<tr><th>{html.escape(name)}</th>"
-            + "".join(f"<td>{value:.4g}</td>" for value in (column[0], column[-1], column.min(), column.max()))
-            + "</tr>"
-            for name, column in columns.items()
-        )
-        caption = html.escape(f"Trajectory of {self.mechanism.name}: {self._summary}")
-        return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        rows = [
+            {"": name, "start": column[0], "end": column[-1], "least": column.min(), "most": column.max()}
+            for name, column in self.to_dict().items()
+        ]
+        return html_table(rows, f"Trajectory of {self.mechanism.name}: {self._summary}")
 
 
 def recorded(mechanism: Mechanism, t: Floats, q: Floats, v: Floats, tau: Floats) -> Trajectory:

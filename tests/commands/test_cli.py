@@ -103,3 +103,11 @@ def test_bad_state_files(tmp_path, content, message):
     path = tmp_path / "state.json"
     path.write_text(content)
     assert message in run("solve", "rrr", "--state", str(path), expect=2).stderr
+
+
+def test_simulate_compiles_by_default():
+    row = json.loads(run("simulate", "rrr", "--duration", "0.01", "--format", "json").stdout)[0]
+    graph = json.loads(run("simulate", "rrr", "--duration", "0.01", "--engine", "graph", "--format", "json").stdout)[0]
+    assert row["steps"] == graph["steps"] == 10
+    assert row["energy J"] == pytest.approx(graph["energy J"], rel=1e-12)
+    assert "[default: kernel]" in " ".join(run("simulate", "--help").stdout.replace("│", " ").split())

@@ -218,3 +218,18 @@ def test_some_of_the_derivatives_of_a_loop_are_proved_with_the_others():
     q, v = mechanism.random_state(0)
     a = fgd.forward_dynamics(mechanism, q, v, np.zeros(mechanism.nv)).a
     assert relative_error(kernel(q, v, a), whole(q, v, a)[1]) < 1e-12
+
+
+def test_derivatives_by_parameters_are_the_regressor():
+    mechanism = fgd.robots.rrr()
+    kernel = fgd.compile(mechanism, "inverse", parameters="all", outputs=("dtau/dparameters", "regressor"))
+    q, v = mechanism.random_state(0)
+    by_parameters, regressor = kernel(q, v, np.ones(3), mechanism.parameters())
+    assert by_parameters.shape == (3, 3, 10)
+    assert np.array_equal(by_parameters.reshape(3, 30), regressor)
+
+
+def test_derivatives_by_constants_that_are_arguments_are_proved():
+    outputs = ("a", "da/dq", "da/dgravity", "da/ddamping[joint1]")
+    kernel = fgd.compile(fgd.robots.rrr(), "forward", parameters=["gravity", "damping[joint1]"], outputs=outputs)
+    assert kernel.accuracy < 1e-10

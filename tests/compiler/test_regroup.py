@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compiler.describe.regroup import regrouped, unfelt_part
+from factorgraph_dyn.compiler.describe.regroup import regrouped, unfelt
 from factorgraph_dyn.equations import Known, dynamics_graph, evaluate_state
+from factorgraph_dyn.model.parameters import inertia_of, parameters_of
 from tests.helpers import MOVABLE_KINDS, mixed_tree, relative_error
 
 AGREEMENT = 1e-10
@@ -34,7 +35,8 @@ def test_no_joint_feels_what_is_moved(kind):
     link = fgd.Link("child", 2.0, rng.normal(size=3), half @ half.T)
     joint = fgd.Joint("joint", kind, "base", "child", pitch=0.3)
     mechanism = fgd.Mechanism("one", [fgd.Link("base"), link], [joint])
-    part = unfelt_part(joint, link.spatial_inertia)
+    read, unit = unfelt(joint)
+    part = inertia_of(unit @ read @ parameters_of(link.spatial_inertia))
     np.testing.assert_allclose(part, part.T)
     if kind in ("revolute", "continuous", "prismatic", "spherical", "universal"):
         S = evaluate_state(mechanism, mechanism.neutral(), np.zeros(mechanism.nv)).joints["joint"].S

@@ -11,6 +11,7 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
 from factorgraph_dyn.compiler.backends.llvm import machine
+from factorgraph_dyn.compiler.backends.llvm.rollout import ENTRY_POINT, emit_rollout
 from factorgraph_dyn.compiler.rollout import compiled
 from factorgraph_dyn.compiler.rollout.compiled import compiled_rollout
 from factorgraph_dyn.compiler.rollout.proof import HOLDS, largest_error
@@ -328,6 +329,13 @@ def test_a_proof_sees_rows_that_are_mixed_up():
     assert largest_error(swapped, rollout.kernel, "semi_implicit") > HOLDS
     assert largest_error(lambda *words: rollout.run(*words[:3], 1.01 * words[3], *words[4:]), rollout.kernel,
                          "semi_implicit") > HOLDS  # fmt: skip
+
+
+def test_the_loop_is_the_same_around_ir_and_assembly():
+    rollout, host = compiled_rollout(fgd.robots.rrr(), "rk4"), machine.host()
+    text = emit_rollout(compiled.step_programs(rollout.kernel, "rk4"), host, segment=100)
+    other = replace(rollout, code=machine.load(machine.object_code(text, host), (ENTRY_POINT,), host))
+    assert largest_error(other.run, rollout.kernel, "rk4") < HOLDS
 
 
 def test_rollouts_are_kept_on_disk(monkeypatch, tmp_path):

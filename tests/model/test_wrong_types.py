@@ -50,6 +50,13 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "eliminate": {"graph": GRAPH, "ordering": ORDERING},
     "eliminate_structure": {"graph": GRAPH, "order": GRAPH.variables},
     "energy": STATE_WORDS,
+    "energy_regressors": STATE_WORDS,
+    "estimate": {**STATE_WORDS, "measurements": [fgd.sensors.Torque(name, 0.1, 0.1) for name in RRR.joint_names]},
+    "estimate_velocity": {
+        "mechanism": RRR,
+        "q": Q,
+        "measurements": [fgd.sensors.Velocity(name, 0.1, 0.1) for name in RRR.joint_names],
+    },
     "evaluate_state": STATE_WORDS,
     "forward_dynamics": {**STATE_WORDS, "tau": TAU},
     "hybrid_dynamics": {**STATE_WORDS, "a": {"joint1": 1.0}, "tau": {"joint2": 0.0, "joint3": 0.0}},
@@ -69,12 +76,14 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "ordering_cost": {"mechanism": RRR},
     "pose": {"mechanism": RRR, "q": Q, "frame": "link3"},
     "poses": {"mechanism": RRR, "q": Q},
+    "regressor": {**STATE_WORDS, "a": TAU},
     "rollout": {"mechanism": RRR, "q0": Q, "v0": V, "tau": np.ones((2, 3)), "step": 0.1},
     "search_orderings": {"mechanism": RRR, "rounds": 1, "lanes": 1, "budget": 0.01, "save": False, "progress": False},
     "simulate": {"mechanism": RRR, "q0": Q, "v0": V, "duration": 0.2, "step": 0.1},
     "spatial_operators": {"mechanism": RRR, "q": Q},
     "to_gtsam": {"graph": GRAPH},
     "velocity_graph": {"state": STATE},
+    "view": {"mechanism": RRR},
     "write_report": {"mechanism": RRR, "path": "page.html", "orderings": ["aba"], "kernels": False},
 }
 BUILDERS = {
@@ -142,8 +151,9 @@ STRANGE = (
 )  # fmt: skip
 UNCHECKED = ("executor", "watch", "torque", "engine")  # functions of the caller's, whose own errors are his
 RESULTS = {
-    "Constraints", "Diagnosis", "Factor", "InputDynamics", "Kernel", "Known", "LinearGraph", "MinimumTorque",
-    "MinimumWrench", "OrderingCost", "SearchResult", "Solution", "SpatialOperators", "Trajectory", "Variable",
+    "Constraints", "Diagnosis", "Estimate", "Factor", "InputDynamics", "Kernel", "Known", "LinearGraph",
+    "MinimumTorque", "MinimumWrench", "OrderingCost", "SearchResult", "Solution", "SpatialOperators", "Trajectory",
+    "Variable", "VelocityEstimate", "View",
 }  # fmt: skip
 
 

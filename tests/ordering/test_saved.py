@@ -78,6 +78,12 @@ def test_a_search_that_starts_anew_keeps_a_better_one():
     assert saved.read(path) == known
 
 
+def test_levels_are_told_as_people_count_them():
+    first, second = (quick(objective="depth") for _ in range(2))
+    assert second.remark == "kept 2 of an earlier run."
+    assert "2 levels" in repr(first)
+
+
 def test_an_outdated_score_gives_way():
     """A saved score may come from a compiler that counted otherwise."""
     saved.keep_best(entry(1.0))

@@ -52,13 +52,16 @@ class Directions:
     Attributes:
         columns: Of every argument's directions, in the order of its entries, for q of its freedoms.
         inputs: How the inputs of every argument change, by reference.
+        shapes: Of every argument, for q its freedoms.
     """
 
     columns: dict[str, list[int]] = field(default_factory=dict)
     inputs: dict[str, dict[int, Change]] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def add(self, argument: str, changes: Sequence[Mapping[int, int]]) -> None:
+    def add(self, argument: str, shape: tuple[int, ...], changes: Sequence[Mapping[int, int]]) -> None:
         """Take in an argument, by how inputs change along each of its directions."""
+        self.shapes[argument] = shape
         first = FIRST_DIRECTION - sum(map(len, self.columns.values()))
         self.columns[argument] = [first - k for k in range(len(changes))]
         found = self.inputs[argument] = {}
@@ -85,9 +88,9 @@ def directions(tape: Tape, mechanism: Mechanism, values: Mapping[str, SymbolArra
     for argument in dict.fromkeys(argument for _, argument in map(_parts, asked)):
         refs = references(tape, values[argument])
         if argument == "q":
-            found.add(argument, _freedoms(tape, mechanism, values["q"], refs))
+            found.add(argument, (mechanism.nv,), _freedoms(tape, mechanism, values["q"], refs))
         else:
-            found.add(argument, [{int(ref): ONE} for ref in refs.flat])
+            found.add(argument, refs.shape, [{int(ref): ONE} for ref in refs.flat])
     return found
 
 
@@ -176,4 +179,4 @@ class Derivatives:
         refs, columns = read_output(self.solved, output), self.along.columns[argument]
         changes = [self._rates.of(int(ref)) for ref in refs.flat]
         matrix = np.array([[change.get(column, ZERO) for column in columns] for change in changes], dtype=np.int64)
-        return matrix.reshape(*refs.shape, len(columns))
+        return matrix.reshape(*refs.shape, *self.along.shapes[argument])

@@ -9,9 +9,11 @@ well be fixed to the parent link (Khalil & Dombre 2002, minimal inertial paramet
     prismatic            the rotational inertia about the child's origin, which turns as the parent does
     spherical, universal the mass, as a point at the joint's centre
 
-From the tips to the base, each link hands this part of its spatial inertia to its parent:
-G_child -= G_part,  G_parent += Ad^T G_part Ad. Wrenches between links change; a and tau do not. The links
-that remain need not be bodies that could be built. The work runs once a kernel.
+From the tips to the base, each link hands this part of its parameters to its parent, p_child -= B s, p_parent += X B s:
+s are the numbers above, read off the child's ten parameters, B says what one of each is and X what another frame makes
+of it. All of it is linear, so that parameters may be numbers, or symbols where they are arguments of a kernel. Wrenches
+between links change; a and tau do not. The links that remain need not be bodies that could be built. The work runs once
+a kernel.
 """
 
 from __future__ import annotations
@@ -21,80 +23,89 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from factorgraph_dyn.model import Joint, Link, Mechanism
-from factorgraph_dyn.spatial import Floats, inverse_adjoint, skew
+from factorgraph_dyn.model.parameters import COUNT, inertia_of, moving_parameters, parameters_of
+from factorgraph_dyn.spatial import Array, Floats
 
 _DIFFERENCE_ROUNDING = 1e-14  # of a difference beside its terms, and of the entries of an axis
 _BLOCK_ROUNDING = 1e-15  # of the largest entry of a block
+_MASS, _MOMENT, _ROTATIONAL = slice(0, 1), slice(1, 4), slice(4, COUNT)
 
 
 @dataclass(frozen=True, eq=False)
 class Lump(Link):
-    """A link that is known by its spatial inertia alone, shape (6, 6)."""
+    """A link that is known by its spatial inertia alone, of numbers or symbols, shape (6, 6)."""
 
-    matrix: Floats = field(default_factory=lambda: np.zeros((6, 6)))
+    matrix: Array = field(default_factory=lambda: np.zeros((6, 6)))
 
     @property
-    def spatial_inertia(self) -> Floats:
+    def spatial_inertia(self) -> Array:
         """The spatial inertia about the link frame's origin, shape (6, 6)."""
         return self.matrix
 
 
+def lump(link: Link, parameters: Array) -> Lump:
+    """The link with parameters that need not be a body's, nor numbers, shape (10,)."""
+    return Lump(link.name, matrix=inertia_of(parameters))
+
+
 def regrouped(mechanism: Mechanism) -> Mechanism:
     """The mechanism with as few inertial parameters as its joints allow."""
-    inertia = {link.name: np.array(link.spatial_inertia) for link in mechanism.links}
+    parameters = {link.name: parameters_of(link.spatial_inertia) for link in mechanism.links}
     for joint in reversed(mechanism.topology.outward):
-        G = inertia[joint.child]
-        part = unfelt_part(joint, G)
-        Ad_frame_parent = inverse_adjoint(np.asarray(joint.placement))
-        inertia[joint.child] = _without_rounding(G - part, G)
-        inertia[joint.parent] = inertia[joint.parent] + Ad_frame_parent.T @ part @ Ad_frame_parent
-    links = tuple(Lump(link.name, matrix=_consistent(inertia[link.name])) for link in mechanism.links)
-    return replace(mechanism, links=links)
+        read, unit = unfelt(joint)
+        own = parameters[joint.child]
+        share = read @ own
+        moved = moving_parameters(np.asarray(joint.placement)) @ unit
+        parameters[joint.child] = _without_rounding(own - unit @ share, own)
+        parameters[joint.parent] = parameters[joint.parent] + moved @ share
+    return replace(mechanism, links=tuple(lump(link, _cleaned(parameters[link.name])) for link in mechanism.links))
 
 
-def unfelt_part(joint: Joint, G: Floats) -> Floats:
-    """The part of the child's spatial inertia that the joint's motion does not feel, shape (6, 6)."""
-    part = np.zeros((6, 6))
-    mass = G[3, 3]
+def unfelt(joint: Joint) -> tuple[Floats, Floats]:
+    """What a joint's motion does not feel: how to read it off the child's parameters, and what a unit of each is.
+
+    Returns:
+        Matrices of shape (shares, 10) and (10, shares).
+    """
+    units = np.eye(COUNT)
     if not joint.nv:
-        return G
+        return units, units
     if not joint.turns.any():
-        part[:3, :3] = G[:3, :3]
-    elif not joint.slides.any():
-        part[3:, 3:] = mass * np.eye(3)
+        return units[_ROTATIONAL], units[:, _ROTATIONAL]
+    reads, shares = [], []
+    if not joint.slides.any():
+        reads.append(units[0])
+        shares.append(units[:, 0])
     if joint.is_hinge:
         axis = joint.axes[0]
-        first_moment = np.array([G[2, 4], G[0, 5], G[1, 3]])  # from the block m [c]
-        part[:3, :3] = _across(axis, G[:3, :3]) * (np.eye(3) - np.outer(axis, axis))
-        part[:3, 3:] = skew((first_moment @ axis) * axis)
-        part[3:, :3] = part[:3, 3:].T
-    return part
+        along = np.concatenate([[0.0], axis, np.zeros(6)])
+        reads.append(along)
+        shares.append(along)
+        across = np.flatnonzero(np.abs(axis) < _DIFFERENCE_ROUNDING)
+        if len(across) == 2:  # about an axis between the frame's axes nothing would become zero
+            disc = np.zeros((6, 6))
+            disc[:3, :3] = np.eye(3) - np.outer(axis, axis)
+            probe = np.zeros((6, 6))
+            probe[across[-1], across[-1]] = 1.0
+            reads.append(parameters_of(probe))
+            shares.append(parameters_of(disc))
+    return np.array(reads).reshape(-1, COUNT), np.array(shares).reshape(-1, COUNT).T
 
 
-def _across(axis: Floats, rotational: Floats) -> float:
-    """The moment of inertia to take away: one that leaves a zero on the diagonal."""
-    places = np.flatnonzero(np.abs(axis) < _DIFFERENCE_ROUNDING)
-    if len(places) < 2:
-        return 0.0  # an axis between the frame's axes: nothing would become zero
-    return float(rotational[places[-1], places[-1]])
+def _cleaned(parameters: Array) -> Array:
+    """The parameters with zeros where numbers are rounding alone, beside the others of their sort."""
+    if parameters.dtype == object:
+        return parameters
+    cleaned = np.array(parameters)
+    for part in (_MOMENT, _ROTATIONAL):
+        least = _BLOCK_ROUNDING * np.abs(cleaned[part]).max()
+        cleaned[part] = np.where(np.abs(cleaned[part]) < least, 0.0, cleaned[part])
+    return cleaned
 
 
-def _consistent(G: Floats) -> Floats:
-    """The spatial inertia with equal entries equal to the last bit, and zero where they are rounding alone."""
-    h = 0.5 * np.array([G[2, 4] - G[1, 5], G[0, 5] - G[2, 3], G[1, 3] - G[0, 4]])
-    exact = np.zeros((6, 6))
-    exact[:3, :3] = _cleaned(0.5 * (G[:3, :3] + G[:3, :3].T))
-    exact[:3, 3:] = skew(_cleaned(h))
-    exact[3:, :3] = exact[:3, 3:].T
-    exact[3:, 3:] = G[3, 3] * np.eye(3)
-    return exact
-
-
-def _cleaned(values: Floats) -> Floats:
-    return np.where(np.abs(values) < _BLOCK_ROUNDING * np.abs(values).max(), 0.0, values)
-
-
-def _without_rounding(difference: Floats, before: Floats) -> Floats:
-    """The difference with what is zero but for rounding made so."""
+def _without_rounding(difference: Array, before: Array) -> Array:
+    """The difference with what is zero but for rounding made so; a tape knows that of its symbols."""
+    if difference.dtype == object:
+        return difference
     scale = np.maximum(np.abs(before), 1e-300)
     return np.where(np.abs(difference) <= _DIFFERENCE_ROUNDING * scale, 0.0, difference)

@@ -25,6 +25,8 @@ import numpy as np
 
 from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_module
+from factorgraph_dyn.compiler.estimator.tracer import trace_estimate
+from factorgraph_dyn.compiler.estimator.trial import EstimateTrial
 from factorgraph_dyn.compiler.kernel import cache
 from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall
 from factorgraph_dyn.compiler.kernel.kernel import Kernel, KernelPlan
@@ -36,6 +38,7 @@ from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.inputs import ContactLike
 from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph, with_closing_derivatives
 from factorgraph_dyn.equations.quantities import shape_of
+from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.questions import Axes
@@ -58,6 +61,8 @@ def compile(
     wrench_axes: Axes = "local",
     contacts: Sequence[ContactLike] = (),
     guards: bool = True,
+    parameters: str | Sequence[str] = (),
+    measurements: Sequence[Sensor] = (),
 ) -> Kernel:
     """A kernel: machine code for one problem of one mechanism, called like a function.
 
@@ -65,7 +70,8 @@ def compile(
         mechanism: The mechanism.
         problem: "forward" (q, v, tau) -> a; "inverse" (q, v, a) -> tau; "hybrid" (q, v, a, tau) -> (a, tau);
             "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree; "kinematics"
-            (q, v) -> what is asked for, by default the poses and Jacobians of the last moving links.
+            (q, v) -> what is asked for, by default the poses and Jacobians of the last moving links; "regressor"
+            (q, v, a) -> (nv, 10 links), with which tau = Y parameters (see ``fgd.regressor``).
         ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by
             default the classical one, aba or rnea.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
@@ -75,9 +81,10 @@ def compile(
         outputs: Results to give instead of the usual ones. Of links and frames: T[tool] the pose in the world (4, 4),
             J[tool] the Jacobian (6, nv), V[tool] the twist and A[tool] the acceleration, all in the frame's own axes
             and A with gravity's -g; F[joint] the wrench of a joint; a, tau; com, momentum (about the com, in world
-            axes), kinetic_energy, potential_energy, as the functions of these names give them. Of each of these
-            d<output>/d<argument>, such as "da/dq" or "dF[elbow]/dtau": the derivative, with one more axis for the
-            entries of the argument, for q its freedoms (see docs/derivatives.md).
+            axes), kinetic_energy, potential_energy, as the functions of these names give them; regressor
+            (nv, 10 links), kinetic_regressor and potential_regressor (10 links,). Of each of these
+            d<output>/d<argument>, such as "da/dq" or "dF[elbow]/dtau": the derivative, with the axes of the
+            argument after those of the output, for q its freedoms (see docs/derivatives.md).
         external_wrenches: Links and frames on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] about its origin.
         wrench_axes: "local": these wrenches in the link's or frame's own axes; "world": in those of the world.
@@ -87,6 +94,14 @@ def compile(
             contradict them, pivots that vanish. Without, such states get numbers that mean nothing, and kernels of
             loops cost less: forward dynamics 4 to 18 %, inverse 26 to 52 % (see ``compiler/guards.py``). For those who
             make sure of their states themselves.
+        parameters: What the kernel takes as further arguments instead of constants, so that every state of a batch may
+            have its own. Links by name, or "all" (every link but the base): one argument ``parameters``, shape
+            (..., links, 10), as ``mechanism.parameters(links)`` gives them. ``armature[joint]``, ``damping[joint]``,
+            ``friction[joint]`` and ``gravity``: an argument each. They follow all others, in this order.
+        measurements: For "estimate" (q, v, values) -> (a, tau, W[frame], ...), the most probable ones: sensors
+            without values, such as fgd.sensors.Torque("elbow", sigma=0.1). Their readings, one after the other, are
+            the argument values. Outputs are also W[frame] and gains, such as gain[tau], shape (nv, readings); of
+            readings with covariance R, the covariance of tau is gain R gain^T.
 
     Raises:
         InputError: A problem, joint or output that there is not.
@@ -104,6 +119,8 @@ def compile(
         guards,
         wrench_axes=wrench_axes,
         contacts=contacts,
+        parameters=parameters,
+        measurements=measurements,
     )
     return compile_problem(mechanism, asked, ordering)
 
@@ -151,7 +168,7 @@ def _kernel(
         tuple(Operand(tuple(shape)) for shape in facts["outputs"]),
         facts["redundant"],
         facts["accuracy"],
-        lambda guarded: trace(mechanism, dataclasses.replace(problem, guarded=guarded), ordering, route).program,
+        lambda guarded: _trace(mechanism, dataclasses.replace(problem, guarded=guarded), ordering, route).program,
         (compile_problem, (mechanism, problem, ordering)),
     )
     return Kernel(plan, code)
@@ -176,7 +193,8 @@ def _proved(
     """
     made: list[_Made] = []
     refusals: list[CompileError] = []
-    trial = Trial(mechanism, with_closing_derivatives(mechanism, problem))
+    whole = with_closing_derivatives(mechanism, problem)
+    trial = EstimateTrial(mechanism, problem) if problem.measurements else Trial(mechanism, whole)
     for route in (CHEAP, *CAREFUL):
         try:
             made.append(_attempt(trial, mechanism, problem, ordering, route, host))
@@ -203,8 +221,17 @@ def _proved(
     return best.entry, best.code
 
 
+def _trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route) -> Traced:
+    return (trace_estimate if problem.measurements else trace)(mechanism, problem, ordering, route)
+
+
 def _attempt(
-    trial: Trial, mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route, host: machine.Machine
+    trial: Trial | EstimateTrial,
+    mechanism: Mechanism,
+    problem: Problem,
+    ordering: OrderingLike,
+    route: Route,
+    host: machine.Machine,
 ) -> _Made:
     """The code that a route gives, and its proof."""
     kernel, entry, code = _unproved(mechanism, problem, ordering, route, host)
@@ -230,7 +257,7 @@ def _unproved(
     mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route, host: machine.Machine
 ) -> tuple[Kernel, cache.Entry, machine.LoadedCode]:
     """The kernel that a route gives."""
-    traced = trace(mechanism, problem, ordering, route)
+    traced = _trace(mechanism, problem, ordering, route)
     text = emit_module(traced.program, host) + emit_fastcall(traced.program)
     stored = machine.object_code(text, host)
     code = machine.load(stored, _ENTRIES, host)

@@ -26,10 +26,13 @@ from factorgraph_dyn.compiler.kernel.fastcall import make_fast_function
 from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.program import Operand, Operations, Program
 from factorgraph_dyn.compiler.tape.interpret import Interpreter
+from factorgraph_dyn.equations.free import GRAVITY, PARAMETERS
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import meaning
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.parameters import impossible_parameters
+from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.motion.closure import openness
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.spatial import Floats
@@ -122,7 +125,7 @@ class Kernel:
 
     @property
     def problem(self) -> str:
-        """What it computes: forward, inverse, hybrid, iwim, inverse_mass_matrix, mass_matrix or kinematics."""
+        """What it computes, such as forward, inverse, mass_matrix, kinematics or regressor."""
         return self._plan.problem.name
 
     @property
@@ -200,7 +203,12 @@ class Kernel:
             raise InputError(
                 f"{name} has type {array.dtype}; the kernel takes real numbers (float64, or what converts to it)."
             )
-        if array.shape[-1:] != operand.shape:
+        if len(operand.shape) > 1 and array.shape[-len(operand.shape) :] != operand.shape:
+            raise InputError(
+                f"{name} has shape {array.shape}; its last axes must be {operand.shape}: a row of ten numbers for each "
+                f"of the links {', '.join(self._plan.problem.free.links)}, as mechanism.parameters(links) gives them."
+            )
+        if array.shape[-1:] != operand.shape[-1:]:
             raise InputError(
                 f"{name} has shape {array.shape}; its last axis must have length {operand.shape[0]} for "
                 f"mechanism {self.mechanism.name!r}, whose joints are {', '.join(self.mechanism.joint_names)}."
@@ -211,11 +219,10 @@ class Kernel:
         """Evaluate parts of the first batch axis in several threads, of which the calling one is one."""
         if not isinstance(threads, int) or threads < 0:
             raise InputError(f"threads is {threads!r}; it must be a whole number: 1 or more, or 0 for all cores.")
-        batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+        batch, wide = self._broadcast(arrays)
         workers = min(threads or _cores(), batch[0] if batch else 1)
         if workers < 2:
             return self.gufunc(*arrays) if out is None else self.gufunc(*arrays, out=out)
-        wide = [np.broadcast_to(array, batch + array.shape[-1:]) for array in arrays]
         results = _results(out, [batch + operand.shape for operand in self._plan.outputs])
         # One part a thread: between parts threads would wait for the interpreter's lock.
         edges = np.linspace(0, batch[0], workers + 1).astype(int)
@@ -245,13 +252,13 @@ class Kernel:
         """
         self._check_count(args)
         arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs, strict=True)]
-        batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
-        wide = [np.broadcast_to(array, batch + array.shape[-1:]) for array in arrays]
+        batch, wide = self._broadcast(arrays)
         found = [
-            f"{name} is not finite{_where(np.asarray(~np.isfinite(array).all(axis=-1)))}."
+            f"{name} is not finite{_where(np.asarray(~np.isfinite(array).reshape(*batch, -1).all(axis=-1)))}."
             for name, array in zip(self.arguments, wide, strict=True)
             if not np.isfinite(array).all()
         ]
+        found += self._impossible(dict(zip(self.arguments, wide, strict=True)))
         distance = self._closure_errors(dict(zip(self.arguments, wide, strict=True)), batch)
         is_open = np.asarray(distance > 1.0)
         if is_open.any():
@@ -260,6 +267,31 @@ class Kernel:
                 "use mechanism.close and mechanism.complete_velocity."
             )
         return tuple(found + self._refusals(wide, is_open))
+
+    def _broadcast(self, arrays: Sequence[Floats]) -> tuple[tuple[int, ...], list[Floats]]:
+        """The batch axes of all arguments together, and the arguments with these axes."""
+        ranks = [len(operand.shape) for operand in self._plan.inputs]
+        pairs = list(zip(arrays, ranks, strict=True))
+        batch = np.broadcast_shapes(*(array.shape[: array.ndim - rank] for array, rank in pairs))
+        return batch, [np.broadcast_to(array, batch + array.shape[array.ndim - rank :]) for array, rank in pairs]
+
+    def _impossible(self, arguments: Mapping[str, Floats]) -> list[str]:
+        """A sentence for every link, joint and effect whose parameters no body and no joint has."""
+        found, length = [], natural(self.mechanism).length
+        for k, link in enumerate(self._plan.problem.free.links):
+            wrong = impossible_parameters(arguments[PARAMETERS][..., k, :], length)
+            if wrong.any():
+                found.append(
+                    f"The parameters of link {link!r} are those of no body{_where(wrong)}: a negative mass, or an "
+                    "inertia that no mass distribution has. They are used as given."
+                )
+        for name in self._plan.problem.free.others:
+            negative = np.asarray((arguments[name] < 0).any(axis=-1))
+            if name != GRAVITY and negative.any():
+                found.append(
+                    f"{name} is negative{_where(negative)}: it drives where it should hold. It is used as given."
+                )
+        return found
 
     def _closure_errors(self, arguments: Mapping[str, npt.NDArray[np.float64]], batch: tuple[int, ...]) -> Floats:
         """How far each state is from closing loops and couplings, in parts of what is allowed; 0 if not finite."""
@@ -275,7 +307,10 @@ class Kernel:
     def _refusals(self, arguments: list[npt.NDArray[np.float64]], explained: npt.NDArray[np.bool_]) -> list[str]:
         """A sentence for every guard that is the first to refuse some state; those after it only follow."""
         program = self._plan.retrace(True)
-        columns = [array[..., k] for array in arguments for k in range(array.shape[-1])]
+        flat = [
+            x.reshape(*x.shape[: x.ndim - len(o.shape)], -1) for x, o in zip(arguments, self._plan.inputs, strict=True)
+        ]
+        columns = [array[..., k] for array in flat for k in range(array.shape[-1])]
         interpreter = Interpreter(program, columns)
         found, explained = [], explained | ~np.isfinite(np.stack(columns)).all(axis=0)
         limit = farthest(fma=host().fma)

@@ -89,9 +89,22 @@ def column_norms(S: Floats) -> Floats:
 
 
 def block_norms(G: Floats) -> Floats:
-    """The largest that each 3 x 3 block of a spatial inertia can do, shape (2, 2)."""
-    norms: Floats = np.sqrt(np.square(G).reshape(2, 3, 2, 3).sum(axis=(1, 3)))
+    """The largest that each 3 x 3 block of spatial inertias can do, shape (..., 2, 2)."""
+    norms: Floats = np.sqrt(np.square(G).reshape(*G.shape[:-2], 2, 3, 2, 3).sum(axis=(-3, -1)))
     return norms
+
+
+def inertias(parameters: Floats) -> Floats:
+    """The spatial inertias [[I, [h]], [-[h], m 1]] of m, h, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz, shape (..., 6, 6)."""
+    m, h = parameters[..., 0], parameters[..., 1:4]
+    G = np.zeros((*m.shape, 6, 6))
+    for place, (i, j) in enumerate(((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)), start=4):
+        G[..., i, j] = G[..., j, i] = parameters[..., place]
+    G[..., :3, 3:] = skews(h)
+    G[..., 3:, :3] = transposed(G[..., :3, 3:])
+    for k in range(3, 6):
+        G[..., k, k] = m
+    return G
 
 
 def shifted_sizes(size: Floats, lever: Floats) -> Floats:

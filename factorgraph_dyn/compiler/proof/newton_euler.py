@@ -37,9 +37,10 @@ from factorgraph_dyn.compiler.proof.batch_algebra import (
     skews,
     transposed,
 )
+from factorgraph_dyn.compiler.proof.numbers import Numbers
 from factorgraph_dyn.model import Joint, Loop, Mechanism
 from factorgraph_dyn.motion.kinematics import joint_motion
-from factorgraph_dyn.spatial import Floats, stacked
+from factorgraph_dyn.spatial import Floats
 
 _CLOSURE_ROUNDING = 1e-12  # of the largest terms that a joint brings into closure
 
@@ -107,10 +108,17 @@ class ManyStates:
         directions: What each loop constrains, shape (states, 6, rows), lengths in the given unit.
         slip: How the sides of each loop move against each other, shape (states, 6).
         losses: Torques that springs, damping and friction take, shape (states, nv).
+        numbers: Inertias, effects of joints and gravity, which may differ from state to state.
     """
 
     def __init__(
-        self, mechanism: Mechanism, q: Floats, v: Floats, length: float, near: ManyStates | None = None
+        self,
+        mechanism: Mechanism,
+        q: Floats,
+        v: Floats,
+        length: float,
+        numbers: Numbers | None = None,
+        near: ManyStates | None = None,
     ) -> None:
         """Evaluate the states.
 
@@ -118,10 +126,12 @@ class ManyStates:
             mechanism: The mechanism.
             q, v: The states, shapes (states, nq) and (states, nv).
             length: The unit of lengths where directions of loops are taken.
+            numbers: What the states bring along of inertias and the like.
             near: States to which these are close, once or several times over: what jumps, as the signs of
                 friction and the directions of loops may, is taken from there.
         """
         self.mechanism, self.q, self.v, self.near = mechanism, q, v, near
+        self.numbers = Numbers(mechanism) if numbers is None else numbers
         self.unit = np.array([1.0, 1.0, 1.0, length, length, length])
         self.states = len(q)
         self.V: dict[str, Floats] = {mechanism.base: np.zeros((self.states, 6))}
@@ -195,7 +205,8 @@ class ManyStates:
         for joint in mechanism.movable_joints:
             part = mechanism.v_slices[joint.name]
             v = self.v[:, part]
-            losses[:, part] = joint.damping * v + joint.friction * signs[:, part]
+            damping, friction = (self.numbers.effect(kind, joint) for kind in ("damping", "friction"))
+            losses[:, part] = damping * v + friction * signs[:, part]
             if joint.nq == joint.nv:
                 losses[:, part] += joint.stiffness * (self.q[:, mechanism.q_slices[joint.name]] - joint.rest)
         return losses
@@ -215,7 +226,7 @@ class ManyStates:
         tau, tau_size = np.zeros(a.shape), np.zeros(a.shape)
         for joint in mechanism.movable_joints:
             here, part = self.joints[joint.name], mechanism.v_slices[joint.name]
-            own = joint.armature * a[..., part]
+            own = self.numbers.effect("armature", joint)[:, None] * a[..., part]
             tau[..., part] = F[joint.name] @ here.S + own
             tau_size[..., part] = F_size[joint.name] @ column_norms(here.S) + np.abs(own)
         if not still:
@@ -231,22 +242,24 @@ class ManyStates:
         """
         mechanism = self.mechanism
         M = np.zeros((self.states, mechanism.nv, mechanism.nv))
-        G: dict[str, Floats] = {link.name: link.spatial_inertia for link in mechanism.links}
+        G = dict(self.numbers.inertia)
         wrenches: dict[str, list[Floats]] = {link.name: [] for link in mechanism.links}
-        places: dict[str, list[int]] = {link.name: [] for link in mechanism.links}
+        carried: dict[str, list[int]] = {link.name: [] for link in mechanism.links}
         for joint in reversed(self.joints.values()):
             own = mechanism.v_slices[joint.name]
             F = np.concatenate([*wrenches[joint.child], G[joint.child] @ joint.S], axis=-1)
-            reached = [*places[joint.child], *range(own.start, own.stop)]
+            reached = [*carried[joint.child], *range(own.start, own.stop)]
             felt = transposed(joint.S) @ F
             M[:, own, reached] = felt
             M[:, reached, own] = transposed(felt)
             Ad_back = transposed(joint.Ad)
             G[joint.parent] = G[joint.parent] + Ad_back @ G[joint.child] @ joint.Ad
             wrenches[joint.parent].append(Ad_back @ F)
-            places[joint.parent] += reached
-        armature: Floats = stacked(joint.armature for joint in mechanism.joints)
-        return M + np.diag(armature)
+            carried[joint.parent] += reached
+        for part in mechanism.movable_joints:
+            places = np.arange(mechanism.nv)[mechanism.v_slices[part.name]]
+            M[:, places, places] += self.numbers.effect("armature", part)
+        return M
 
     def closure_jacobian(self) -> Floats:
         """The responses of what closure misses to unit accelerations, shape (states, rows, nv)."""
@@ -263,7 +276,7 @@ class ManyStates:
         mechanism = self.mechanism
         start = np.zeros((*a.shape[:2], 6))
         if not still:
-            start[..., 3:] = -np.asarray(mechanism.gravity)
+            start[..., 3:] = -self.numbers.gravity[:, None]
         A, A_size = {mechanism.base: start}, {mechanism.base: norms(start)}
         for joint in self.joints.values():
             own = a[..., mechanism.v_slices[joint.name]] @ transposed(joint.S)
@@ -282,13 +295,13 @@ class ManyStates:
         F: dict[str, Floats] = {}
         F_size: dict[str, Floats] = {}
         for joint in reversed(self.joints.values()):
-            G = self.mechanism.link_by_name[joint.child].spatial_inertia
+            G = self.numbers.inertia[joint.child]
             g = block_norms(G)
             own, own_size = A[joint.child] @ G, A_size[joint.child] @ g
             if not still:
-                V, V_size = self.V[joint.child], self.V_size[joint.child]
-                own -= dual_brackets(V, V @ G)[:, None]
-                own_size = np.hypot(own_size, dual_sizes(V_size, V_size @ g)[:, None])
+                V, V_size = self.V[joint.child][:, None], self.V_size[joint.child][:, None]
+                own -= dual_brackets(V, V @ G)
+                own_size = np.hypot(own_size, dual_sizes(V_size, V_size @ g))
             F[joint.name] = own + balance.get(joint.child, 0.0)
             F_size[joint.name] = np.hypot(own_size, balance_size.get(joint.child, 0.0))
             balance[joint.parent] = balance.get(joint.parent, 0.0) + F[joint.name] @ joint.Ad

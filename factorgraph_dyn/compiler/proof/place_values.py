@@ -85,8 +85,8 @@ def link_wrench(here: ManyStates, name: str, wrench: Floats, in_world: bool, poi
 def com_value(here: ManyStates) -> Sized:
     """The centre of mass of all that moves."""
     bodies = list(_moving_bodies(here))
-    mass = sum(body.mass for body in bodies)
-    com = sum((body.mass * body.place for body in bodies), np.zeros((here.states, 3))) / mass
+    mass = sum((body.mass for body in bodies), np.zeros(1))
+    com = sum((body.mass[:, None] * body.place for body in bodies), np.zeros((here.states, 3))) / mass[:, None]
     size = sum((body.mass * body.reach for body in bodies), np.zeros(here.states)) / mass
     return com[:, None], size[:, None, None]
 
@@ -96,8 +96,8 @@ def momentum_value(here: ManyStates) -> Sized:
     com, far = (value[:, 0] for value in com_value(here))
     L, P, sizes = np.zeros((here.states, 3)), np.zeros((here.states, 3)), np.zeros((here.states, 2))
     for body in _moving_bodies(here):
-        P += body.mass * body.velocity
-        L += body.spin + cross(body.place - com, body.mass * body.velocity)
+        P += body.mass[:, None] * body.velocity
+        L += body.spin + cross(body.place - com, body.mass[:, None] * body.velocity)
         slow = body.mass * body.speed
         sizes += np.stack([body.spin_size + (body.reach + far[:, 0]) * slow, slow], axis=-1)
     return np.concatenate([L, P], axis=-1)[:, None], sizes[:, None]
@@ -110,18 +110,19 @@ def kinetic_energy_value(here: ManyStates) -> Sized:
         value += 0.5 * (body.mass * (body.velocity**2).sum(axis=-1) + (body.spin * body.turning).sum(axis=-1))
         size += 0.5 * (body.mass * body.speed**2 + body.spin_size * np.linalg.norm(body.turning, axis=-1))
     for joint in here.mechanism.movable_joints:
-        rotors = 0.5 * here.v[:, here.mechanism.v_slices[joint.name]] ** 2 @ joint.armature
+        v = here.v[:, here.mechanism.v_slices[joint.name]]
+        rotors = 0.5 * (v**2 * here.numbers.effect("armature", joint)).sum(axis=-1)
         value, size = value + rotors, size + rotors
     return value[:, None, None], size[:, None, None]
 
 
 def potential_energy_value(here: ManyStates) -> Sized:
     """The potential energy of gravity and springs."""
-    g = np.asarray(here.mechanism.gravity)
+    g = here.numbers.gravity
     value, size = np.zeros((2, here.states))
     for body in _moving_bodies(here):
-        value -= body.mass * body.place @ g
-        size += body.mass * body.reach * np.linalg.norm(g)
+        value -= body.mass * (body.place * g).sum(axis=-1)
+        size += body.mass * body.reach * np.linalg.norm(g, axis=-1)
     for joint in here.mechanism.movable_joints:
         if joint.nq == joint.nv:
             q = here.q[:, here.mechanism.q_slices[joint.name]]
@@ -133,7 +134,7 @@ def potential_energy_value(here: ManyStates) -> Sized:
 class _Body(NamedTuple):
     """A link at many states, in world axes: its centre of mass, and sizes of what it is made of."""
 
-    mass: float
+    mass: Floats
     place: Floats
     reach: Floats
     velocity: Floats
@@ -150,19 +151,19 @@ def _moving_bodies(here: ManyStates) -> Iterator[_Body]:
         if not any(joint.nv for joint in mechanism.topology.path_to_base(link.name)):
             continue
         T, reach = _pose(here, link.name)
-        R, com, inertia = T[:, :3, :3], np.asarray(link.com), np.asarray(link.inertia)
+        R, (mass, com, inertia) = T[:, :3, :3], here.numbers.body(link)
         w, v = here.V[link.name][:, :3], here.V[link.name][:, 3:]
         w_size, v_size = here.V_size[link.name].T
-        arm = float(np.linalg.norm(com))
+        arm = np.linalg.norm(com, axis=-1)
         yield _Body(
-            link.mass,
+            mass,
             _turned(R, com) + T[:, :3, 3],
             reach + arm,
             _turned(R, v + cross(w, com)),
             v_size + arm * w_size,
             _turned(R, w),
-            _turned(R, w @ inertia),
-            float(np.linalg.norm(inertia)) * w_size,
+            _turned(R, (w[:, None] @ inertia)[:, 0]),
+            np.linalg.norm(inertia, axis=(-2, -1)) * w_size,
         )
 
 

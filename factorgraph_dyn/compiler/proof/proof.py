@@ -21,10 +21,11 @@ import numpy as np
 
 from factorgraph_dyn.compiler.outputs import TRUE_VALUES, Plain
 from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates, Response
+from factorgraph_dyn.compiler.proof.numbers import Numbers
 from factorgraph_dyn.compiler.proof.place_values import link_wrench
 from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TINY, PlainAnswer, System
 from factorgraph_dyn.compiler.proof.slopes import Slopes
-from factorgraph_dyn.compiler.proof.trials import SEED, make_trials
+from factorgraph_dyn.compiler.proof.trials import SEED, make_free, make_trials
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import derived_by, quantity, split_name
@@ -95,8 +96,10 @@ class Trial:
             "tau": everything if problem.kept == "tau" else problem.known_tau,
         }
         v = self.states.v * ("v" in problem.arguments)
+        self.free = make_free(self.mechanism, problem.free, len(v), self._rng)
         with np.errstate(all="ignore"):  # states beyond numbers are judged by what comes out
-            self.here = ManyStates(self.mechanism, self.states.q, v, natural(self.mechanism).length)
+            numbers = Numbers(self.mechanism, problem.free.links, self.free)
+            self.here = ManyStates(self.mechanism, self.states.q, v, natural(self.mechanism).length, numbers)
             self.system = System(self.here, ~self.known["a"], ~self.known["tau"])
             self.pushes = self._pushes()
             self.loads = self._loads()
@@ -183,6 +186,7 @@ class Trial:
         """
         arguments = {"q": self.states.q, "v": self.states.v, "a": self.given["a"][:, 0], "tau": self.given["tau"][:, 0]}
         arguments |= {f"wrench[{name}]": wrench[:, 0] for name, wrench in self.pushes.items()}
+        arguments |= self.free
         with np.errstate(all="ignore"):
             results = function(*(arguments[name] for name in self.problem.arguments))
             results = results if isinstance(results, tuple) else (results,)

@@ -25,10 +25,12 @@ import numpy as np
 
 from factorgraph_dyn.compiler.outputs import TRUE_VALUES, Plain
 from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates, Response
+from factorgraph_dyn.compiler.proof.numbers import Numbers
 from factorgraph_dyn.compiler.proof.place_values import link_wrench
 from factorgraph_dyn.compiler.proof.plain_system import PlainAnswer
+from factorgraph_dyn.equations.free import PARAMETERS
 from factorgraph_dyn.equations.quantities import split_name
-from factorgraph_dyn.model.units import natural, natural_rate
+from factorgraph_dyn.model.units import Natural, natural, natural_rate
 from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.spatial import Floats
 
@@ -92,10 +94,15 @@ class Slopes:
             for k in _PLACES
         ]
         speeds = [v + k * _STEP * v_change for k in _PLACES]
-        here = trial.here
-        return ManyStates(
-            trial.mechanism, np.concatenate(turned), np.concatenate(speeds), float(here.unit[-1]), near=here
-        )
+        here, links = trial.here, trial.problem.free.links
+        free = {name: self._along(value, self._change(name, value)) for name, value in trial.free.items()}
+        numbers = Numbers(trial.mechanism, links, free)
+        places, length = (np.concatenate(turned), np.concatenate(speeds)), float(here.unit[-1])
+        return ManyStates(trial.mechanism, *places, length, numbers, near=here)
+
+    def _change(self, name: str, value: Floats) -> Any:
+        """The change of an argument that stands for constants."""
+        return self.direction[name].reshape(value.shape) if name in self.direction else 0.0
 
     def _places(self) -> ManyStates:
         return self._moved(self.direction.get("v", np.zeros(self.trial.here.v.shape)))
@@ -170,9 +177,18 @@ def _directions(trial: Trial, arguments: Sequence[str], rng: np.random.Generator
     states, nv = trial.here.v.shape
     speed = np.maximum(np.abs(trial.here.v / own.v).max(axis=-1, keepdims=True), rate)
     units = {"q": own.v, "v": own.v * speed, "a": own.v * rate**2, "tau": own.tau * rate**2}
+    units |= {name: _usual(own, name, value) for name, value in trial.free.items()}
     found = {}
     for name in arguments:
         unit = units.get(name, own.wrench * rate**2)
         drawn = rng.normal(size=(states, len(unit) if unit.ndim == 1 else nv))
         found[name] = drawn / np.linalg.norm(drawn, axis=-1, keepdims=True) * unit / np.sqrt(len(arguments))
     return found
+
+
+def _usual(own: Natural, name: str, value: Floats) -> Floats:
+    """The usual size of the entries of an argument that stands for constants, one after the other."""
+    if name == PARAMETERS:
+        row = own.mass * own.length ** np.repeat([0, 1, 2], [1, 3, 6])
+        return np.tile(row, value.shape[1])
+    return np.full(value[0].size, float(np.abs(value).max()) or 1.0)

@@ -16,7 +16,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from factorgraph_dyn.compiler.sampled_parameters import drawn_values, own_values
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.equations.free import Free
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism
@@ -56,6 +58,15 @@ def make_trials(mechanism: Mechanism, rng: np.random.Generator) -> Trials:
     speeds[ordinary] = np.resize(_SPEEDS[:2], ordinary.sum())
     a = rng.normal(size=v.shape) * units.v * rate**2
     return Trials(q, v * (speeds * rate)[:, None], a, ordinary)
+
+
+def make_free(mechanism: Mechanism, free: Free, states: int, rng: np.random.Generator) -> dict[str, Floats]:
+    """Values of what is free at every state: the mechanism's own at every fourth one, others anywhere around them."""
+    values = {}
+    for name in free.arguments:
+        values[name] = drawn_values(mechanism, name, free.links, states, rng)
+        values[name][::4] = own_values(mechanism, name, free.links)
+    return values
 
 
 def _free(units: Natural, rng: np.random.Generator) -> tuple[Floats, Floats, Mask]:

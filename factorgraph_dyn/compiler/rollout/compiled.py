@@ -119,7 +119,7 @@ def compiled_rollout(mechanism: Mechanism, integrator: str) -> CompiledRollout:
     code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is not None and code is not None:
         return CompiledRollout(mechanism, integrator, kernel, code, **entry.facts)
-    stored = machine.object_code(emit_rollout(_programs(kernel, integrator), host), host)
+    stored = machine.object_code(emit_rollout(step_programs(kernel, integrator), host), host)
     made = CompiledRollout(mechanism, integrator, kernel, machine.load(stored, _ENTRIES, host), np.nan)
     error = largest_error(made.run, kernel, integrator)
     if not error <= HOLDS:
@@ -132,7 +132,7 @@ def compiled_rollout(mechanism: Mechanism, integrator: str) -> CompiledRollout:
     return replace(made, accuracy=error)
 
 
-def _programs(kernel: Kernel, integrator: str) -> StepPrograms:
+def step_programs(kernel: Kernel, integrator: str) -> StepPrograms:
     """What runs in one step."""
     pieces = integrator_pieces(kernel.mechanism, integrator)
     advances = [pieces.last]

@@ -4,9 +4,10 @@ Takes a mechanism and the name of an integrator; gives straight-line programs. T
 (`motion.integrators`) is called with symbols: whenever it asks for an acceleration, what has been written so far
 becomes the program of the place it asks about, and it goes on with new symbols. All programs take one and the same list
 
-    q, v at the start of the step | a of the first, second, ... stage | step
+    q, v at the start of the step, tau | a of the first, second, ... stage | step
 
-and give a state (q, v): the place of the next stage or, the last, the next state. What runs is then
+and give a state (q, v): the place of the next stage or, the last, the next state. (None looks at tau: with it the list
+begins as the forward kernel's workspace does.) What runs is then
 
     forward, stage 1, forward, stage 2, ..., forward, last
 
@@ -60,7 +61,7 @@ class _Tracer:
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism, self.tape = mechanism, Tape()
         self.q, self.v = self._inputs("q", mechanism.nq), self._inputs("v", mechanism.nv)
-        self.step = self._inputs("step", 1)[0]
+        self.tau, self.step = self._inputs("tau", mechanism.nv), self._inputs("step", 1)[0]
         self.accelerations: list[SymbolArray] = []
         self.places: list[tuple[tuple[Array, Array], list[Guard]]] = []
         self.guards: list[Guard] = []
@@ -89,7 +90,7 @@ class _Tracer:
 
     def program(self, state: tuple[Array, Array], guards: Sequence[Guard]) -> Program:
         """The program that leads to a state."""
-        inputs = [self.q, self.v, *self.accelerations, np.array([self.step])]
+        inputs = [self.q, self.v, self.tau, *self.accelerations, np.array([self.step])]
         return programs.build(
             self.tape,
             [int(ref) for part in inputs for ref in references(self.tape, part)],

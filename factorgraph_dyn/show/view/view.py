@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_finite
+from factorgraph_dyn.checks import check_finite, check_mapping, real_numbers
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.show.view.scene import scene
@@ -71,8 +71,10 @@ def view(
         InputError: Arrays of a wrong shape, a link or frame that there is not, a path that cannot be written.
     """
     check_mechanism(mechanism)
+    given = {} if wrenches is None else wrenches
+    check_mapping(given, "wrenches", "a dict of wrenches by link or frame")
     data = scene(mechanism) | _moments(mechanism, q_or_trajectory)
-    data["arrows"] = [_arrow(mechanism, name, value, len(data["q"])) for name, value in (wrenches or {}).items()]
+    data["arrows"] = [_arrow(mechanism, name, value, len(data["q"])) for name, value in given.items()]
     shown = View(web_page("view", f"{mechanism.name}", data, SCRIPTS))
     if path is not None:
         shown.save(path)
@@ -85,8 +87,8 @@ def _moments(mechanism: Mechanism, given: npt.ArrayLike | Trajectory | None) -> 
         kept = np.unique(np.linspace(0, len(given.t) - 1, min(len(given.t), MOST_TIMES)).round().astype(int))
         q = check_finite(given.q[kept], (len(kept), mechanism.nq), "The trajectory's q")
         return {"times": given.t[kept].tolist(), "q": _short(q), "curves": _curves(mechanism, given, kept)}
-    q = mechanism.neutral() if given is None else np.asarray(given, dtype=float)
-    rows = check_finite(np.atleast_2d(q), (len(np.atleast_2d(q)), mechanism.nq), "q")
+    q = np.atleast_2d(mechanism.neutral() if given is None else real_numbers(given, "q", InputError))
+    rows = check_finite(q, (len(q), mechanism.nq), "q")
     return {"times": np.arange(len(rows), dtype=float).tolist(), "q": _short(rows), "curves": None}
 
 
@@ -104,7 +106,7 @@ def _arrow(mechanism: Mechanism, name: str, value: npt.ArrayLike, times: int) ->
         )
     link = frames[name].link if name in frames else name
     placement = frames[name].placement if name in frames else np.eye(4)
-    rows = np.asarray(value, dtype=float)
+    rows = real_numbers(value, f"The wrench on {name!r}", InputError)
     shape = (6,) if rows.ndim == 1 else (times, 6)
     return {
         "link": list(mechanism.link_names).index(link),

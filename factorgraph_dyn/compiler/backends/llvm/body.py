@@ -100,6 +100,7 @@ class Functions:
         self._place_sines_and_cosines()
         self.cheap = self.cheap_nodes()
         self._count_uses()
+        self.many: list[tuple[int, int, bool]] = []
 
     def _place_sines_and_cosines(self) -> None:
         for angle, nodes in self.program.sines_and_cosines.items():
@@ -169,7 +170,14 @@ class Functions:
                 calls.append(Call(None, arguments, self.angle_slots[angles[0]]))
             calls.append(Call(number))
             pieces.append(self.part(number))
+        for start in range(0, len(self.many), SEGMENT):
+            calls.append(Call(len(pieces)))
+            pieces.append(self.stores(len(pieces), self.many[start : start + SEGMENT]))
         return Body(self.name, "\n".join(pieces), tuple(calls), self.end, self.output_slot, self.guard_slot)
+
+    def stores(self, number: int, outputs: list[tuple[int, int, bool]]) -> str:
+        """A function that stores outputs which need no arithmetic: nodes, slots, and whether they are negative."""
+        raise NotImplementedError
 
     def part(self, number: int) -> str:
         """One function."""
@@ -206,19 +214,39 @@ class _Emitter(Functions):
                 self._operation(node)
                 self._keep(node, number)
         if number == len(self.parts) - 1:
+            self._postpone_stores()
             for node in {*self.outputs_of, *self.guards_of} - self.part_of.keys():
                 self._keep(node, number)
         if self.guard:
             self._store_guard()
         self.release(number)
+        return self._function(number)
+
+    def _postpone_stores(self) -> None:
+        """Set aside the zeros of large matrices, of which thousands in one function would take LLVM minutes."""
+        ready = [node for node in self.outputs_of if node not in self.part_of]
+        if sum(len(self.outputs_of[node]) for node in ready) > SEGMENT:
+            self.many = [(node, slot, negative) for node in ready for slot, negative in self.outputs_of.pop(node)]
+
+    def stores(self, number: int, outputs: list[tuple[int, int, bool]]) -> str:
+        """A function that stores outputs which need no arithmetic."""
+        self.lines, self.names, self.counter = [], {}, 0
+        for node, slot, negative in outputs:
+            self._output(node, slot, negative)
+        return self._function(number)
+
+    def _output(self, node: int, slot: int, negative: bool) -> None:
+        value = self._value(node)
+        self._store(self._line(f"fneg {self.vector} {value}") if negative else value, slot)
+
+    def _function(self, number: int) -> str:
         body = "\n".join(self.lines)
         return f"define internal void @{self.name}part{number}(ptr noalias %w) #0 {{\n{body}\n  ret void\n}}\n"
 
     def _keep(self, node: int, number: int) -> None:
         """Store a value where later code looks for it."""
         for slot, negative in self.outputs_of.get(node, ()):
-            value = self._value(node)
-            self._store(self._line(f"fneg {self.vector} {value}") if negative else value, slot)
+            self._output(node, slot, negative)
         for guard in self.guards_of.get(node, ()):
             self._watch(self._value(node), guard)
         if node in self.part_of and node not in self.cheap and self.last_part.get(node, -1) > number:

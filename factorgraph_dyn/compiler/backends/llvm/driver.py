@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from factorgraph_dyn.compiler.backends.llvm.body import Body
-from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, load_rows, spread_pick, store_rows
+from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, row_functions, spread_pick
 from factorgraph_dyn.compiler.backends.llvm.sincos import sincos_functions
 from factorgraph_dyn.compiler.program import Operand, Program
 
@@ -22,14 +22,12 @@ from factorgraph_dyn.compiler.program import Operand, Program
 def emit_driver(body: Body, program: Program, width: int, *, fma: bool) -> str:
     """Entry points and helpers around a body."""
     inputs, outputs = program.arguments, program.results
-    sizes = {operand.size for operand in inputs if operand.size}
-    out_sizes = {operand.size for operand in outputs if operand.size}
+    sizes, out_sizes = ({operand.size for operand in operands} for operands in (inputs, outputs))
     return "\n".join(
         [
             sincos_functions(width, fma=fma),
             gather_scatter(width),
-            *(load_rows(size, width) for size in sorted(sizes)),
-            *(store_rows(size, width) for size in sorted(out_sizes)),
+            row_functions(sizes, out_sizes, width),
             evaluate_function(body, sum(operand.size for operand in outputs), width),
             _loop(body, inputs, outputs, width),
             _one(body, inputs, outputs, width),

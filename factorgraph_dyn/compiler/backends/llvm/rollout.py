@@ -5,9 +5,10 @@ Takes the forward program and the programs of a step (`compiler.rollout.pieces`)
     @rollout(arguments)     arguments: the words that `ARGUMENTS` names, in this order
 
 A tile of ``width`` rollouts runs through all its steps before the next one starts. It has two workspaces: the forward
-body's (q, v, tau | a | ...) and one that all pieces of the integrator share (q, v, a of each stage, step | state |
-...), in which q and v stay what they were at the start of the step. The last rollouts of a batch go through the same
-code with the last one repeated. The work runs once a mechanism and integrator.
+body's (q, v, tau | a | ...) and one that all pieces of the integrator share (q, v, tau, a of each stage, step | state |
+...), in which q and v stay what they were at the start of the step. Where there is but one stage they are one, and
+accelerations need not be copied. The last rollouts of a batch go through the same code with the last one repeated. The
+work runs once a mechanism and integrator.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class StepPrograms:
 
     Attributes:
         forward: (q, v, tau) -> a.
-        stages: (q, v, a of every stage, step) -> state at which the next acceleration is wanted.
+        stages: (q, v, tau, a of every stage, step) -> state at which the next acceleration is wanted.
         advances: Likewise, each -> state that takes the place of (q, v): the integrator's last, and what closes loops.
     """
 
@@ -68,6 +69,7 @@ class _Emitter:
         self.state = q + v
         self.a = programs.forward.results[0].size
         self.step_slot = self.advances[0].output_slot - 1
+        self.shares = not self.stages
         self.outputs = {"": self.a} | {body.name: self.state for body in self.bodies[1:]}
         self.lines: list[str] = []
         self.counter = 0
@@ -124,44 +126,46 @@ slow:
                 self.lines.append(f"  store {self.vector} {value}, ptr {to}, align {8 * self.width}")
 
     def _step_function(self) -> str:
-        """@step(forward's workspace, integrator's workspace): from one state to the next, torques in place."""
+        """@step(forward's workspace, integrator's workspace, step): from one state to the next, torques in place."""
         self.lines = []
+        self.lines.append(f"  %step = load {self.vector}, ptr %h, align {8 * self.width}")
         for stage in range(len(self.stages) + 1):
             if stage:
                 body = self.stages[stage - 1]
                 self.lines.append(f"  call void @{body.name}evaluate(ptr %u)")
                 self._copy(("%u", body.output_slot), [("%w", 0)], self.state)
             self.lines.append("  call void @evaluate(ptr %w)")
-            self._copy(("%w", self.forward.output_slot), [("%u", self.state + stage * self.a)], self.a)
+            if not self.shares:
+                place = self.state + self.tau + stage * self.a
+                self._copy(("%w", self.forward.output_slot), [("%u", place)], self.a)
+            if not stage:  # the forward body may have had something else in its place
+                at = self._address("%u", self.step_slot)
+                self.lines.append(f"  store {self.vector} %step, ptr {at}, align {8 * self.width}")
         for body in self.advances:
             self.lines.append(f"  call void @{body.name}evaluate(ptr %u)")
-            targets = [("%u", 0), ("%w", 0)] if body is self.advances[-1] else [("%u", 0)]
+            on = not self.shares and body is self.advances[-1]
+            targets = [("%u", 0), ("%w", 0)] if on else [("%u", 0)]
             self._copy(("%u", body.output_slot), targets, self.state)
         text = "\n".join(self.lines)
-        return f"define internal void @step(ptr noalias %w, ptr noalias %u) #0 {{\n{text}\n  ret void\n}}"
+        return f"define internal void @step(ptr %w, ptr %u, ptr %h) #0 {{\n{text}\n  ret void\n}}"
 
     def _tile_functions(self) -> str:
         """What is done to the tile of rollouts that starts at number %i: its start, a step, a record.
 
-        @tile_start(arguments, w, u, i)    @tile_step(arguments, w, u, i, t)    @tile_record(arguments, u, i, row)
+        @tile_start(arguments, w, u, i)    @tile_step(arguments, w, u, h, i, t)    @tile_record(arguments, u, i, row)
         """
         width, vector, (q, v) = self.width, self.vector, self.sizes
-        zeros = ", ".join(["i32 0"] * width)
         self.lines = []
-        self._copy(("%u", 0), [("%w", 0)], self.state)
+        if not self.shares:
+            self._copy(("%u", 0), [("%w", 0)], self.state)
         copies = "\n".join(self.lines)
         lanes = f"""  %left = sub i64 %count, %i
   %full = icmp sge i64 %left, {width}
   %lanes = select i1 %full, i64 {width}, i64 %left"""
         return f"""
-define internal void @tile_start(ptr %args, ptr noalias %w, ptr noalias %u, i64 %i) #0 {{
-{self._words("count", "step", "q", "q_stride", "v", "v_stride")}
+define internal void @tile_start(ptr %args, ptr %w, ptr %u, i64 %i) #0 {{
+{self._words("count", "q", "q_stride", "v", "v_stride")}
 {lanes}
-  %h = bitcast i64 %step to double
-  %h0 = insertelement {vector} poison, double %h, i64 0
-  %hs = shufflevector {vector} %h0, {vector} poison, <{width} x i32> <{zeros}>
-  %uh = getelementptr {vector}, ptr %u, i64 {self.step_slot}
-  store {vector} %hs, ptr %uh, align {8 * width}
 {self._place("q_at", "q", "q_stride")}
 {self._place("v_at", "v", "v_stride")}
   %uv = getelementptr {vector}, ptr %u, i64 {q}
@@ -171,7 +175,7 @@ define internal void @tile_start(ptr %args, ptr noalias %w, ptr noalias %u, i64 
   call void @tile_record(ptr %args, ptr %u, i64 %i, i64 0)
   ret void
 }}
-define internal void @tile_step(ptr %args, ptr noalias %w, ptr noalias %u, i64 %i, i64 %t) #0 {{
+define internal void @tile_step(ptr %args, ptr %w, ptr %u, ptr %h, i64 %i, i64 %t) #0 {{
 {self._words("count", "tau", "tau_stride", "tau_step_stride")}
 {lanes}
 {self._place("tau_at", "tau", "tau_stride")}
@@ -179,7 +183,7 @@ define internal void @tile_step(ptr %args, ptr noalias %w, ptr noalias %u, i64 %
   %tau_now = getelementptr i8, ptr %tau_at, i64 %past
   %w_tau = getelementptr {vector}, ptr %w, i64 {q + v}
   call void @tile_load{self.tau}(ptr %w_tau, ptr %tau_now, i64 %tau_stride, i64 %lanes)
-  call void @step(ptr %w, ptr %u)
+  call void @step(ptr %w, ptr %u, ptr %h)
   ret void
 }}
 define internal void @tile_record(ptr %args, ptr noalias %u, i64 %i, i64 %row) #0 {{
@@ -217,14 +221,21 @@ define internal void @tile_record(ptr %args, ptr noalias %u, i64 %i, i64 %row) #
 
     def _loop(self) -> str:
         """@rollout: for tiles, for steps. Tiles that take turns are slower: too many rows are written to at once."""
-        width = self.width
-        w_size, u_size = (width * n for n in (self.forward.slots, max(body.slots for body in self.bodies[1:])))
+        width, vector = self.width, self.vector
+        sizes = [width * body.slots for body in self.bodies]
+        w_size, u_size = (max(sizes), 0) if self.shares else (sizes[0], max(sizes[1:]))
+        zeros = ", ".join(["i32 0"] * width)
         return f"""
 define void @{ENTRY_POINT}(ptr %args) #2 {{
 entry:
   %w = alloca [{w_size} x double], align {8 * width}
-  %u = alloca [{u_size} x double], align {8 * width}
-{self._words("count", "steps", "record_every")}
+  {"%u = getelementptr i8, ptr %w, i64 0" if self.shares else f"%u = alloca [{u_size} x double], align {8 * width}"}
+  %h = alloca {vector}, align {8 * width}
+{self._words("count", "steps", "record_every", "step")}
+  %h0 = bitcast i64 %step to double
+  %h1 = insertelement {vector} poison, double %h0, i64 0
+  %h2 = shufflevector {vector} %h1, {vector} poison, <{width} x i32> <{zeros}>
+  store {vector} %h2, ptr %h, align {8 * width}
   %some = icmp sgt i64 %count, 0
   br i1 %some, label %tile, label %end
 tile:
@@ -236,7 +247,7 @@ time:
   %t = phi i64 [0, %tile], [%t1, %time_next]
   %row = phi i64 [0, %tile], [%row_now, %time_next]
   %since = phi i64 [0, %tile], [%since_now, %time_next]
-  call void @tile_step(ptr %args, ptr %w, ptr %u, i64 %i, i64 %t)
+  call void @tile_step(ptr %args, ptr %w, ptr %u, ptr %h, i64 %i, i64 %t)
   %t1 = add i64 %t, 1
   %row1 = add i64 %row, 1
   %since1 = add i64 %since, 1

@@ -9,6 +9,36 @@ Takes sizes and a vector width; gives IR text of functions that move one tile.
 The work runs once a kernel.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+LARGEST = 64  # columns moved by one function: those of many hundred take LLVM minutes
+
+
+def row_functions(sizes: Iterable[int], outputs: Iterable[int], width: int) -> str:
+    """@load<n> and @store<n> for rows of all sizes of arguments and results."""
+    texts = []
+    for name, wanted, whole in (("load", sizes, load_rows), ("store", outputs, store_rows)):
+        long = {size for size in wanted if size > LARGEST}
+        short = {size for size in wanted if 0 < size <= LARGEST} | {LARGEST for _ in long}
+        short |= {size % LARGEST for size in long} - {0}
+        texts += [whole(size, width) for size in sorted(short)]
+        texts += [_in_parts(name, size, width) for size in sorted(long)]
+    return "\n".join(texts)
+
+
+def _in_parts(name: str, size: int, width: int) -> str:
+    """@load<size> or @store<size> of a long row, part by part."""
+    lines = [f"define internal void @{name}{size}(ptr noalias %w, ptr %rows, i64 %stride) #0 {{"]
+    for start in range(0, size, LARGEST):
+        lines += [
+            f"  %s{start} = getelementptr <{width} x double>, ptr %w, i64 {start}",
+            f"  %p{start} = getelementptr double, ptr %rows, i64 {start}",
+            f"  call void @{name}{min(LARGEST, size - start)}(ptr %s{start}, ptr %p{start}, i64 %stride)",
+        ]
+    return "\n".join([*lines, "  ret void", "}"])
+
 
 def _pieces(size: int, width: int) -> list[tuple[int, int]]:
     """(first column, columns) of the blocks that a row is cut into; widths are powers of two."""

@@ -1,0 +1,89 @@
+"""Logs of robots: CSV with a header, or NPZ, as columns by name; gaps, nan and wrong columns are refused in words.
+
+A column is named as what it holds: ``t``, ``q[elbow]``, ``v[elbow]``, ``Torque[elbow]``, and with an entry where there
+are several: ``q[root].0``, ``Accelerometer[hand].x``. An NPZ file may hold ``q`` and ``v`` as whole arrays, a row a
+sample.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.spatial import Floats
+
+
+class Log:
+    """Columns of numbers by name, one row a sample."""
+
+    def __init__(self, path: Path, columns: Mapping[str, Floats]) -> None:
+        self.path, self.columns = path, columns
+        lengths = {name: len(column) for name, column in columns.items()}
+        if len(set(lengths.values())) != 1:
+            raise InputError(f"The log {str(path)!r} has columns of different lengths: {lengths}.")
+        self.samples = next(iter(lengths.values()))
+        if not self.samples:
+            raise InputError(f"The log {str(path)!r} holds no samples.")
+        if "t" in columns and not (np.diff(self.read(["t"])[:, 0]) > 0).all():
+            row = int(np.argmin(np.diff(columns["t"]) > 0)) + 2
+            raise InputError(f"The times t of the log {str(path)!r} do not increase at sample {row}.")
+
+    def read(self, names: Sequence[str]) -> Floats:
+        """Columns side by side, shape (samples, columns), all of them finite."""
+        missing = [name for name in names if name not in self.columns]
+        if missing:
+            raise InputError(
+                f"The log {str(self.path)!r} has no column {', '.join(missing)}. Columns: {', '.join(self.columns)}."
+            )
+        table = np.column_stack([np.zeros((self.samples, 0)), *(self.columns[name] for name in names)])
+        gaps = np.argwhere(~np.isfinite(table))
+        if len(gaps):
+            raise InputError(
+                f"The log {str(self.path)!r} has {len(gaps)} gaps; the first is sample {gaps[0, 0] + 1} of column "
+                f"{names[gaps[0, 1]]!r}. Fill them, or cut these samples out."
+            )
+        return np.asarray(table, dtype=np.float64)
+
+    def joints(self, mechanism: Mechanism, kind: str) -> Floats:
+        """q or v of all joints, shape (samples, nq or nv)."""
+        if kind in self.columns and self.columns[kind].ndim == 2:
+            return self.read([kind])
+        sizes = {joint.name: joint.nq if kind == "q" else joint.nv for joint in mechanism.movable_joints}
+        names = [name for joint, size in sizes.items() for name in entry_names(f"{kind}[{joint}]", range(size))]
+        return self.read(names)
+
+
+def entry_names(name: str, entries: Sequence[object]) -> list[str]:
+    """The columns of a quantity: its name, or one for every entry."""
+    return [name] if len(entries) == 1 else [f"{name}.{entry}" for entry in entries]
+
+
+def read_log(path: Path) -> Log:
+    """The log in a file, told by its ending."""
+    try:
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as content:
+                return Log(path, {name: np.asarray(content[name], dtype=np.float64) for name in content.files})
+        with path.open(newline="", encoding="utf-8") as file:
+            return _read_csv(path, list(csv.reader(file)))
+    except OSError as error:
+        raise InputError(f"The log {str(path)!r} cannot be read: {error.strerror or error}.") from None
+    except (ValueError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"The log {str(path)!r} is no table of numbers: {error}.") from None
+
+
+def _read_csv(path: Path, rows: list[list[str]]) -> Log:
+    if not rows:
+        raise InputError(f"The log {str(path)!r} is empty; its first line has to name the columns.")
+    names = [name.strip() for name in rows[0]]
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != len(names):
+            raise InputError(f"Line {number} of the log {str(path)!r} has {len(row)} columns, not {len(names)}.")
+    numbers = [[float(cell) if cell.strip() else np.nan for cell in row] for row in rows[1:]]
+    table = np.array(numbers, dtype=np.float64).reshape(-1, len(names))
+    return Log(path, {name: table[:, k] for k, name in enumerate(names)})

@@ -1,0 +1,95 @@
+"""Which readings of an estimator determine everything: the same at all states, chosen once a kernel.
+
+Takes the problem at sampled states in plain floats; gives indices of readings. At each of some states the best readings
+are chosen (``equations.posterior``), and of all the choices the one whose other readings follow with the smallest
+coefficients at the worst of the states. Readings of torques, accelerations of joints and wrenches from outside are
+preferred unless others are far more exact: with these the graph is that of hybrid dynamics, which the classical
+orderings eliminate cheaply and well at any state. What is lost is bounded, since coefficients are at most `PREFERENCE`
+times as large.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from factorgraph_dyn.compiler.estimator.plain import PlainRows
+from factorgraph_dyn.compiler.proof.newton_euler import ManyStates
+from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.equations.given import Mask
+from factorgraph_dyn.equations.posterior import INDEPENDENT, Basis, Evidence
+from factorgraph_dyn.equations.problem import Problem
+from factorgraph_dyn.equations.sensors import Acceleration, ExternalWrench, Torque
+from factorgraph_dyn.errors import CompileError
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.motion.closure import rank_tolerance
+from factorgraph_dyn.spatial import Floats
+
+PREFERENCE = 32.0
+PREFERRED = (Torque, Acceleration, ExternalWrench)
+TRIED = 8  # ordinary states at which readings are chosen
+
+
+def dependence(mechanism: Mechanism) -> float:
+    """Part of a row that others do not say, below which it says nothing new."""
+    return rank_tolerance(mechanism) if mechanism.is_closed_kind else INDEPENDENT
+
+
+def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[int, ...]:
+    """Indices of the readings that determine everything, among all of them, sorted.
+
+    Raises:
+        CompileError: An exact reading repeats what others say exactly.
+    """
+    states = sampled_states(mechanism, seed)
+    chosen = slice(SPECIAL, SPECIAL + TRIED)
+    here = ManyStates(mechanism, states.q[chosen], states.v[chosen], natural(mechanism).length)
+    plain, nothing = PlainRows(here, problem), np.zeros(problem.size_of(mechanism, "values"))
+    found = [plain.evidence(state, nothing) for state in range(here.states)]
+    worth = _preferences(mechanism, problem, len(found[0].y))
+    rows = [(K, s / worth) for K, s in map(_unit_rows, found)]
+    choices = {tuple(sorted(Basis(K, s, dependence(mechanism)).chosen)) for K, s in rows}
+    best = min(choices, key=lambda choice: max(_growth(K, s, choice) for K, s in rows))
+    return _readings(mechanism, problem, found[0], best)
+
+
+def _preferences(mechanism: Mechanism, problem: Problem, rows: int) -> Floats:
+    """How much more exact each row counts than it is, shape (rows,)."""
+    sensors = problem.measurements
+    liked = [np.full(sensor.size(mechanism), isinstance(sensor, PREFERRED)) for sensor in sensors]
+    said = np.concatenate(liked)[_spoken(mechanism, problem)]
+    return np.concatenate([np.ones(rows - len(said)), np.where(said, PREFERENCE, 1.0)])
+
+
+def _unit_rows(evidence: Evidence) -> tuple[Floats, Floats]:
+    """Rows of unit length, and their standard deviations."""
+    lengths = np.linalg.norm(evidence.K, axis=1)
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    return evidence.K / lengths[:, None], evidence.s / lengths
+
+
+def _growth(K: Floats, s: Floats, chosen: tuple[int, ...]) -> float:
+    """The largest coefficient with which readings follow from the chosen ones, in standard deviations."""
+    first = list(chosen)
+    C = np.linalg.lstsq(K[first].T, K.T, rcond=None)[0].T
+    noisy = s > 0
+    return float(np.max(np.abs(C[noisy]) * s[first] / s[noisy][:, None], initial=0.0))
+
+
+def _readings(mechanism: Mechanism, problem: Problem, evidence: Evidence, chosen: tuple[int, ...]) -> tuple[int, ...]:
+    """Rows of evidence as indices of readings."""
+    exact = len(evidence.y) - _spoken(mechanism, problem).sum()
+    places = np.flatnonzero(_spoken(mechanism, problem))
+    others = set(range(exact, len(evidence.y))) - set(chosen)
+    repeated = sorted({evidence.labels[row] for row in others if evidence.s[row] == 0})
+    if repeated:
+        raise CompileError(
+            f"The exact readings of {', '.join(repeated)} follow from others that are exact, and may contradict them; "
+            "give them a standard deviation, or leave them out."
+        )
+    return tuple(int(places[row - exact]) for row in sorted(chosen) if row >= exact)
+
+
+def _spoken(mechanism: Mechanism, problem: Problem) -> Mask:
+    """Which readings say something, shape (readings,)."""
+    return np.concatenate([np.isfinite(sensor.noise(mechanism).s) for sensor in problem.measurements])

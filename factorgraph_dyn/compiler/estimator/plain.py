@@ -1,0 +1,202 @@
+"""What sensors read, as rows over free unknowns z at many states, in plain floats.
+
+    z = [a; wrenches from outside W; forces that hold loops and couplings]
+
+By Newton and Euler at many states (``proof.newton_euler``), which shares nothing with equations on a tape; sensors are
+read anew here, too, by what they are:
+
+    accelerometer     R^T (A_linear + alpha x p + w x (v + w x p))      at p, in axes R of the link
+
+Work is done once a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from factorgraph_dyn.compiler.proof.batch_algebra import cross, inverse_adjoints, skews
+from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates
+from factorgraph_dyn.equations import sensors as kinds
+from factorgraph_dyn.equations.given import Mask
+from factorgraph_dyn.equations.posterior import Evidence, joined
+from factorgraph_dyn.equations.problem import Problem
+from factorgraph_dyn.equations.quantities import split_name
+from factorgraph_dyn.equations.sensors import Sensor
+from factorgraph_dyn.errors import CompileError
+from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.spatial import Floats
+
+Part = tuple[str, Floats]  # a variable by name, and what it is multiplied by
+Plain = tuple[list[Part], Floats]
+Reader = Callable[[ManyStates, Any], Plain]
+
+
+class PlainRows:
+    """The unknowns of a problem, and what is said of them, at many states.
+
+    Attributes:
+        here: The mechanism at the states.
+        offset: Every variable by name for z = 0, shape (states, 1, size).
+        columns: The same for units of z, without gravity and velocities, shape (states, k, size).
+        units: Of z, shape (k,).
+    """
+
+    def __init__(self, here: ManyStates, problem: Problem) -> None:
+        self.here, self.problem, mechanism = here, problem, here.mechanism
+        self.frames = kinds.outside_frames(problem.measurements)
+        self.forces = here.closure_jacobian().shape[1]
+        own = natural(mechanism)
+        held = np.full(self.forces, own.work)
+        self.units = np.concatenate([own.v, *(own.wrench for _ in self.frames), held])
+        self.offset = self._variables(np.zeros((here.states, 1, len(self.units))), still=False)
+        unit = np.broadcast_to(np.diag(self.units), (here.states, len(self.units), len(self.units)))
+        self.columns = self._variables(unit, still=True)
+
+    def _variables(self, z: Floats, *, still: bool) -> dict[str, Floats]:
+        """Every variable for columns of z, by name; what closure misses under the name "closure"."""
+        here, mechanism, nv = self.here, self.here.mechanism, self.here.mechanism.nv
+        a, held = z[..., :nv], z[..., len(self.units) - self.forces :]
+        found = {"a": a}
+        loads, wrenches = here.loop_loads(held, np.abs(held)) if self.forces else (Loads(), {})
+        for k, frame in enumerate(self.frames):
+            W = z[..., nv + 6 * k : nv + 6 * k + 6]
+            link, T = mechanism.place(frame)
+            loads.add(link, W @ inverse_adjoints(np.asarray(T)))
+            found[f"W[{frame}]"] = W
+        response = here.response(a, still=still, loads=loads)
+        found["tau"] = response.tau - self._coupled(held)
+        found["closure"] = response.missed
+        found |= {f"A[{link}]": A for link, A in response.A.items()}
+        found |= {f"F[{joint}]": F for joint, F in response.F.items()}
+        found |= {f"F[{loop}]": F for loop, (F, _) in wrenches.items()}
+        return found
+
+    def _coupled(self, held: Floats) -> Floats:
+        """The torques of couplings, which come after the loops."""
+        mechanism = self.here.mechanism
+        torques = np.zeros((*held.shape[:2], mechanism.nv))
+        first = self.forces - len(mechanism.couplings)
+        for k, coupling in enumerate(mechanism.couplings):
+            torques[..., mechanism.v_slices[coupling.joint]] += held[..., first + k, None]
+            torques[..., mechanism.v_slices[coupling.source]] -= coupling.ratio * held[..., first + k, None]
+        return torques
+
+    def named(self, variables: dict[str, Floats], name: str) -> Floats:
+        """A variable, or that of one joint, shape (states, columns, size)."""
+        kind, owner = split_name(name)
+        if kind in ("a", "tau") and owner:
+            return variables[kind][..., self.here.mechanism.v_slices[owner]]
+        if kind == "A":
+            link, T = self.here.mechanism.place(owner)
+            return variables[f"A[{link}]"] @ inverse_adjoints(np.asarray(T)).T
+        return variables[name]
+
+    def evidence(self, state: int, values: Floats) -> Evidence:
+        """What is said of z at a state: closure, joints without a motor, and sensors whose readings are given."""
+        motors = self.problem.known_tau
+        parts = [self._exact(state, "closure", np.ones(self.forces, dtype=bool)), self._exact(state, "tau", motors)]
+        start = 0
+        for sensor in self.problem.measurements:
+            size = sensor.size(self.here.mechanism)
+            parts.append(self._said(state, sensor, values[start : start + size]))
+            start += size
+        return joined(parts, len(self.units))
+
+    def readings(self, z: Floats) -> Floats:
+        """What all sensors read without noise, for z at every state, shape (states, readings)."""
+        found = []
+        for sensor in self.problem.measurements:
+            K, expected, _ = self._reading(sensor)
+            found.append(expected + np.einsum("smk,sk->sm", K, z))
+        return np.concatenate(found, axis=1)
+
+    def _exact(self, state: int, name: str, entries: Mask) -> Evidence:
+        K, y = self.columns[name][state].T[entries], -self.offset[name][state, 0][entries]
+        return Evidence(K, y, np.zeros((len(y), 0)), np.linalg.norm(K, axis=1), np.abs(y), (name,) * len(y))
+
+    def _said(self, state: int, sensor: Sensor, values: Floats) -> Evidence:
+        K, expected, terms = (part[state] for part in self._reading(sensor))
+        noise = sensor.noise(self.here.mechanism)
+        says = np.isfinite(noise.s)
+        y, sizes = values - expected, np.abs(values) + np.abs(expected)
+        label = (sensor.label,) * int(says.sum())
+        return Evidence(K[says], y[says], noise.spoken[says], terms[says], sizes[says], label)
+
+    def _reading(self, sensor: Sensor) -> tuple[Floats, Floats, Floats]:
+        """Rows over z (states, size, k), what is read at z = 0 (states, size), and lengths of the rows' terms."""
+        parts, expected = self._parts(sensor)
+        K = np.zeros((self.here.states, sensor.size(self.here.mechanism), len(self.units)))
+        terms = np.zeros(K.shape)
+        for name, rows in parts:
+            responses = np.swapaxes(self.named(self.columns, name), 1, 2)
+            K += rows @ responses
+            terms += np.abs(rows) @ np.abs(responses)
+            expected = expected + self.named(self.offset, name)[:, 0] @ rows.T
+        return K, expected, np.linalg.norm(terms, axis=-1)
+
+    def _parts(self, sensor: Sensor) -> Plain:
+        """The variables that a sensor reads, each with its rows, and what it reads besides, shape (states, size)."""
+        known = next((kind for kind in type(sensor).__mro__ if kind in READINGS), None)
+        if known is None:
+            raise CompileError(
+                f"{sensor.label} cannot be compiled: nothing says in plain numbers what a {type(sensor).__name__} "
+                "reads, by which its kernel would be proved. Give compiler.estimator.plain.READINGS an entry."
+            )
+        return READINGS[known](self.here, sensor)
+
+
+def _chosen(sensor: Any) -> list[int]:
+    """Indices of the components that a sensor reads."""
+    components = sensor.names if sensor.components is None else np.atleast_1d(sensor.components).tolist()
+    return [sensor.names.index(name) for name in components]
+
+
+def _nothing(here: ManyStates, sensor: Sensor) -> Floats:
+    return np.zeros((here.states, sensor.size(here.mechanism)))
+
+
+def _of_joint(kind: str) -> Reader:
+    """Reads a variable of a joint's freedoms."""
+
+    def read(here: ManyStates, sensor: Any) -> Plain:
+        return [(f"{kind}[{sensor.place}]", np.eye(sensor.size(here.mechanism)))], _nothing(here, sensor)
+
+    return read
+
+
+def _of_wrench(kind: str) -> Reader:
+    """Reads components of a wrench."""
+
+    def read(here: ManyStates, sensor: Any) -> Plain:
+        return [(f"{kind}[{sensor.place}]", np.eye(6)[_chosen(sensor)])], _nothing(here, sensor)
+
+    return read
+
+
+def _angular_acceleration(here: ManyStates, sensor: Any) -> Plain:
+    link, T = here.mechanism.place(sensor.place)
+    rows = np.hstack([np.asarray(T)[:3, :3].T, np.zeros((3, 3))])
+    return [(f"A[{link}]", rows[_chosen(sensor)])], _nothing(here, sensor)
+
+
+def _accelerometer(here: ManyStates, sensor: Any) -> Plain:
+    link, T = here.mechanism.place(sensor.place)
+    R, p, chosen = np.asarray(T)[:3, :3], np.asarray(T)[:3, 3], _chosen(sensor)
+    w, v = here.V[link][:, :3], here.V[link][:, 3:]
+    bias = cross(w, v + cross(w, np.broadcast_to(p, w.shape))) @ R
+    return [(f"A[{link}]", np.hstack([-R.T @ skews(p), R.T])[chosen])], bias[:, chosen]
+
+
+# What gives a sensor's rows over variables by name, and what it reads besides, by its class.
+READINGS: dict[type[Sensor], Reader] = {
+    kinds.Torque: _of_joint("tau"),
+    kinds.Acceleration: _of_joint("a"),
+    kinds.ForceTorque: _of_wrench("F"),
+    kinds.ExternalWrench: _of_wrench("W"),
+    kinds.AngularAcceleration: _angular_acceleration,
+    kinds.Accelerometer: _accelerometer,
+    kinds.Combination: lambda here, sensor: (list(sensor.terms.items()), _nothing(here, sensor)),
+}

@@ -1,0 +1,126 @@
+"""A compiled estimator's answers, beside least squares in plain floats.
+
+Takes a mechanism, a problem and a compiled function; gives how exact its answers are, at trial states and for random
+readings that fit the mechanism up to their noise. True values come from rows of Newton and Euler (``plain``) by
+``equations.posterior``; nothing of it knows a tape. Errors are measured by the norm of the answer or, where that is
+larger, by a part of its terms. The work runs once a kernel.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from factorgraph_dyn.compiler.estimator.basis import dependence
+from factorgraph_dyn.compiler.estimator.plain import PlainRows
+from factorgraph_dyn.compiler.proof.newton_euler import ManyStates
+from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TINY
+from factorgraph_dyn.compiler.proof.proof import REGULAR, Function, Proof
+from factorgraph_dyn.compiler.proof.trials import SEED, make_trials
+from factorgraph_dyn.equations.given import Mask
+from factorgraph_dyn.equations.posterior import Posterior, posterior
+from factorgraph_dyn.equations.problem import Problem
+from factorgraph_dyn.equations.quantities import split_name
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.units import natural, natural_rate
+from factorgraph_dyn.spatial import Floats
+
+
+class EstimateTrial:
+    """An estimator's true answers at trial states."""
+
+    def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
+        self.mechanism, self.problem = mechanism, problem
+        rng = np.random.default_rng(SEED)
+        self.states = make_trials(mechanism, rng)
+        with np.errstate(all="ignore"):
+            here = ManyStates(mechanism, self.states.q, self.states.v, natural(mechanism).length)
+            self.plain = PlainRows(here, problem)
+            rate = (natural_rate(mechanism) or 1.0) ** 2
+            self.z = rng.normal(size=(here.states, len(self.plain.units))) * rate
+            self.values = self.plain.readings(self.z) + self._noise(rng)
+            self.posteriors = [self._posterior(state) for state in range(here.states)]
+        self.condition = np.array([_condition(found) for found in self.posteriors])
+
+    def _noise(self, rng: np.random.Generator) -> Floats:
+        noises = [sensor.noise(self.mechanism) for sensor in self.problem.measurements]
+        drawn = [rng.normal(size=(len(self.states.q), noise.spoken.shape[1])) @ noise.spoken.T for noise in noises]
+        return np.concatenate(drawn, axis=1)
+
+    def _posterior(self, state: int) -> Posterior:
+        evidence = self.plain.evidence(state, self.values[state])
+        # The mechanism's own exact rows agree or do not matter here: closure is what the states are chosen for.
+        return posterior(evidence, dependence(self.mechanism), None)
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the measurements determine something well at most states."""
+        return bool(np.median(self.condition) < REGULAR)
+
+    def judge(self, function: Function) -> Proof:
+        """How exact a kernel's function is."""
+        with np.errstate(all="ignore"):
+            results = function(self.states.q, self.states.v, self.values)
+        results = results if isinstance(results, tuple) else (results,)
+        answers = dict(zip(self.problem.outputs, results, strict=True))
+        flat = [answer.reshape(len(answer), -1) for answer in answers.values()]
+        answered = np.isfinite(np.concatenate(flat, axis=1)).all(axis=1)
+        judged = answered & (self.condition < SOLVABLE)
+        accuracy, worst = 0.0 if judged.any() else np.inf, "nothing"
+        for name, answer in answers.items():
+            errors = [self._error(name, state, answer[state]) for state in np.flatnonzero(judged).tolist()]
+            found = float(np.max(np.nan_to_num(errors, nan=np.inf), initial=0.0))
+            if found > accuracy:
+                accuracy, worst = found, name
+        return Proof(accuracy, worst, self._counts(self.condition < REGULAR), self._counts(self._silent(answered)))
+
+    def _silent(self, answered: Mask) -> Mask:
+        return np.asarray((self.condition < REGULAR) & ~answered)
+
+    def _counts(self, states: Mask) -> tuple[int, int]:
+        ordinary = self.states.ordinary
+        return int((states & ~ordinary).sum()), int((states & ordinary).sum())
+
+    def _error(self, name: str, state: int, answer: Floats) -> float:
+        """The largest error of a result, relative to its size or terms."""
+        kind, owner = split_name(name)
+        of = owner if kind == "gain" else name
+        N = self.plain.named(self.plain.columns, of)[state].T
+        found = self.posteriors[state]
+        lengths = np.maximum(np.linalg.norm(N, axis=1), TINY)
+        if found.basis.open(N / lengths[:, None]).any():
+            return float("inf")
+        C = found.basis.combinations(N / lengths[:, None]) * lengths[:, None]
+        if kind == "gain":
+            return self._gain_error(answer, C @ found.gain)
+        offset = self.plain.named(self.plain.offset, of)[state, 0]
+        true = offset + found.mean(C)
+        size = np.abs(offset) + np.abs(C) @ np.abs(found.expected) + np.linalg.norm(N * self.z[state], axis=1)
+        size = size + np.linalg.norm(found.square_root(C), axis=1)
+        return _relative(answer - true, true, size)
+
+    def _gain_error(self, answer: Floats, gain: Floats) -> float:
+        """Errors of gains, each beside the largest of its row after scaling by the readings' noise."""
+        noises = [sensor.noise(self.mechanism) for sensor in self.problem.measurements]
+        s = np.concatenate([noise.s for noise in noises])
+        spoken = np.isfinite(s)
+        exact = gain.shape[1] - int(spoken.sum())
+        true = np.zeros(answer.shape)
+        true[:, spoken] = gain[:, exact:]
+        weights = np.where(spoken & (s > 0), s, 1.0)
+        largest = np.abs(true * weights).max(axis=1, keepdims=True, initial=TINY)
+        return float((np.abs(answer - true) * weights / largest).max(initial=0.0))
+
+
+def _condition(found: Posterior) -> float:
+    """How much the chosen rows grow what they are given."""
+    least = min(found.basis.left, default=1.0)
+    return float(1.0 / least**2)
+
+
+def _relative(difference: Floats, true: Floats, size: Floats) -> float:
+    """The largest error beside the answer or its terms, in groups of what is alike: three by three, or one by one."""
+    alike = (-1, 3) if len(true) == 6 else (-1, 1)
+    scale = np.linalg.norm(true.reshape(alike), axis=1)
+    terms = CANCELLED * np.linalg.norm(size.reshape(alike), axis=1)
+    errors = np.linalg.norm(difference.reshape(alike), axis=1) / np.maximum(np.maximum(scale, terms), TINY)
+    return float(errors.max(initial=0.0))

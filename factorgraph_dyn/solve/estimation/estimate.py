@@ -1,0 +1,159 @@
+"""fgd.estimate: the most probable accelerations, torques and wrenches of a mechanism, given sensors.
+
+    minimise  sum over sensors of |reading - expected|^2 / sigma^2     subject to the equations of motion
+
+The equations hold exactly, or the balances of links have a noise of their own. Joints without a motor have no torque.
+Once a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from factorgraph_dyn.equations import Factor, Variable, given
+from factorgraph_dyn.equations.dynamics_graph import base_acceleration
+from factorgraph_dyn.equations.factors import torque
+from factorgraph_dyn.equations.inputs import motor_inputs
+from factorgraph_dyn.equations.noise import make_noise
+from factorgraph_dyn.equations.posterior import Evidence
+from factorgraph_dyn.equations.sensors import Sensor, check_sensors, outside_frames, outside_wrenches
+from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.solve.dynamics import Wrenches, check_state
+from factorgraph_dyn.solve.estimation.estimated import Estimated, infer
+from factorgraph_dyn.solve.estimation.evidence import closures, evidence, exact
+from factorgraph_dyn.solve.estimation.free_form import FreeForm, dynamics_form
+from factorgraph_dyn.spatial import Floats
+
+ModelNoise = npt.ArrayLike | Mapping[str, npt.ArrayLike]
+
+
+class Estimate(Estimated):
+    """The most probable motion and forces of a mechanism at a state.
+
+    Names of variables are a[joint], tau[joint], F[joint or loop], A[link], W[frame], lambda[coupling], and a and tau
+    for those of all joints.
+    """
+
+    @cached_property
+    def a(self) -> Floats:
+        """Joint accelerations, rad/s^2 or m/s^2, shape (nv,)."""
+        return self.mean("a")
+
+    @cached_property
+    def tau(self) -> Floats:
+        """Joint torques, N m or N, shape (nv,)."""
+        return self.mean("tau")
+
+    @cached_property
+    def wrenches(self) -> Mapping[str, Floats]:
+        """Wrench [moment; force] each joint and loop passes to its child, in the child's frame."""
+        return {name: self.mean(f"F[{name}]") for name in (*self.state.joints, *self.state.loops)}
+
+    @cached_property
+    def accelerations(self) -> Mapping[str, Floats]:
+        """Spatial acceleration of every link by name, in its own frame, gravity included as in ``Solution``."""
+        mechanism = self.state.mechanism
+        found = {joint.child: self.mean(f"A[{joint.child}]") for joint in mechanism.topology.outward}
+        return {mechanism.base: base_acceleration(mechanism), **found}
+
+    @cached_property
+    def external(self) -> Mapping[str, Floats]:
+        """Wrench [moment; force] from outside at every frame that a sensor names, in its axes about its origin."""
+        return {x.owner: self.mean(str(x)) for x in self._form.variables if x.kind == "W"}
+
+    @property
+    def _wholes(self) -> tuple[str, ...]:
+        return ("a", "tau")
+
+    def __repr__(self) -> str:
+        name, n = self.state.mechanism.name, len(self.sensors)
+        return f"Estimate of {name!r} from {n} sensors: a={self.a}, tau={self.tau}, residual={self.residual:.1e}"
+
+
+def estimate(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    measurements: Sequence[Sensor],
+    *,
+    actuated: Iterable[str] | None = None,
+    external_wrenches: Wrenches | None = None,
+    model_noise: ModelNoise | None = None,
+    undetermined: str = "error",
+) -> Estimate:
+    """The most probable accelerations, torques and wrenches, with their covariance.
+
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+        v: Velocities, rad/s and m/s, shape (nv,).
+        measurements: Sensors, ``fgd.sensors.Torque("elbow", 1.2, 0.1)`` and others, in any number and of any noise.
+        actuated: Joints that have a motor; the others have no torque. By default those marked actuated.
+        external_wrenches: Known wrenches [moment; force] on links, in their frames, by link name. Unknown ones are
+            named by a sensor ``ExternalWrench(frame, value, sigma)``.
+        model_noise: Standard deviation of the balance of every link [moment; force], one number or six, or a
+            covariance, or these by link name; without it the equations hold exactly.
+        undetermined: What to do where the measurements leave variables open: "error" names them and sensors that
+            would tell, "infinite" answers nan with infinite variance there.
+
+    Raises:
+        InputError: Bad input: sensors of what is not there, covariances that are not positive definite, exact
+            measurements that contradict each other or the equations.
+        SingularSystemError: The measurements leave variables open.
+    """
+    state = check_state(mechanism, q, v)
+    sensors = check_sensors(measurements, of_velocities=False)
+    for sensor in sensors:
+        sensor.check(mechanism)
+    pushes = outside_wrenches(mechanism, outside_frames(sensors))
+    noises = _model_noises(mechanism, model_noise)
+    for link in noises:
+        pushes.setdefault(link, []).append((_disturbance(link), np.eye(6)))
+    form = dynamics_form(state, pushes, given.check_wrenches(mechanism, external_wrenches))
+    rows = closures(form) + _without_motor(form, actuated)
+    rows += _disturbances(form, noises)
+    found = infer(Estimate, form, sensors, rows, undetermined)
+    assert isinstance(found, Estimate)
+    return found
+
+
+def _without_motor(form: FreeForm, actuated: Iterable[str] | None) -> list[Evidence]:
+    """Joints without a motor have no torque."""
+    mechanism = form.state.mechanism
+    moved = np.asarray(motor_inputs(mechanism, actuated).torques.any(axis=1))
+    found = []
+    for joint in mechanism.movable_joints:
+        rows = np.eye(joint.nv)[~moved[mechanism.v_slices[joint.name]]]
+        if len(rows):
+            factor = Factor("motor", joint.name, ((torque(joint.name, joint.nv), rows),), np.zeros(len(rows)))
+            found += exact(form, [factor], "the missing motor of joint {!r}")
+    return found
+
+
+def _disturbance(link: str) -> Variable:
+    return Variable("disturbance", link, 6)
+
+
+def _model_noises(mechanism: Mechanism, noise: ModelNoise | None) -> Mapping[str, npt.ArrayLike]:
+    """Noises of balances by link."""
+    if noise is None:
+        return {}
+    if not isinstance(noise, Mapping):
+        return {joint.child: noise for joint in mechanism.joints}
+    for link in noise:
+        mechanism.check_link(link)
+    return noise
+
+
+def _disturbances(form: FreeForm, noises: Mapping[str, npt.ArrayLike]) -> list[Evidence]:
+    """Noises of balances, as wrenches from nowhere."""
+    found = []
+    for link, sigma in noises.items():
+        noise = make_noise(sigma, 6, f"the balance of link {link!r}")
+        factor = Factor("sensor", link, ((_disturbance(link), np.eye(6)),), np.zeros(6))
+        found.append(evidence(form, factor, f"the balance of {link!r}", noise))
+    return found

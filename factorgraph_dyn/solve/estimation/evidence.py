@@ -1,0 +1,52 @@
+"""What is said of the free unknowns: rows K z = y + L e with unit noises e, and the name of who says each.
+
+Sensors say it with noise; loops, couplings and joints without a motor exactly. Readings that say nothing are left out.
+Once a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from factorgraph_dyn.equations import Factor
+from factorgraph_dyn.equations.noise import Noise
+from factorgraph_dyn.equations.posterior import Evidence
+from factorgraph_dyn.model.units import usual_acceleration
+from factorgraph_dyn.solve.estimation.free_form import FreeForm
+from factorgraph_dyn.solve.scaling import graph_units
+
+
+def evidence(form: FreeForm, factor: Factor, label: str, noise: Noise | None = None) -> Evidence:
+    """The rows of an equation over the unknowns, with its noise; exact without one."""
+    rows = factor.substitute(form.graph.known)
+    k = form.N.shape[1]
+    K, terms = np.zeros((rows.rows, k)), np.zeros((rows.rows, k))
+    y, y_terms = np.array(rows.rhs, dtype=np.float64), np.abs(factor.rhs).astype(np.float64)
+    for variable, block in rows.blocks:
+        place = form.places[variable]
+        K += block @ form.N[place]
+        terms += np.abs(block) @ np.abs(form.N[place])
+        y -= block @ form.offset[place]
+        y_terms += np.abs(block) @ np.abs(form.offset[place])
+    K_terms = np.linalg.norm(terms, axis=1)
+    if noise is None:
+        return Evidence(K, y, np.zeros((rows.rows, 0)), K_terms, y_terms, (label,) * rows.rows)
+    says = np.isfinite(noise.s)
+    return Evidence(K[says], y[says], noise.spoken[says], K_terms[says], y_terms[says], (label,) * int(says.sum()))
+
+
+def exact(form: FreeForm, factors: Iterable[Factor], label: str) -> list[Evidence]:
+    """Rows that are to hold exactly; {} in the label is the owner."""
+    return [evidence(form, factor, label.format(factor.owner)) for factor in factors]
+
+
+def closures(form: FreeForm) -> list[Evidence]:
+    """What loops and couplings ask for; terms are at least what is usual, for those in which nothing happens."""
+    mechanism, units = form.state.mechanism, graph_units(form.state.mechanism)
+    usual = usual_acceleration(mechanism, form.state.v)
+    return [
+        rows._replace(y_terms=rows.y_terms + usual * units.of_equation(factor))
+        for factor, rows in zip(form.held, exact(form, form.held, "the closure of {!r}"), strict=True)
+    ]

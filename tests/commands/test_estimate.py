@@ -1,0 +1,108 @@
+"""fgdyn estimate: logs and sensors from files, answers in tables and files, bad ones refused in one message."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.cli import app
+
+SENSORS = """
+[[sensor]]
+kind = "Torque"
+joint = "*"
+sigma = 0.05
+
+[[sensor]]
+kind = "Acceleration"
+joint = ["joint1", "joint2", "joint3"]
+sigma = 0.2
+columns = ["acc1", "acc2", "acc3"]
+
+[[sensor]]
+kind = "ExternalWrench"
+frame = "link3"
+value = 0.0
+sigma = [0.0, 0.0, 0.0, 20.0, 20.0, 20.0]
+"""
+
+
+def log(samples=12, seed=0):
+    """Columns of a log, and the force at the tip that it was made with."""
+    mechanism, rng = fgd.robots.rrr(), np.random.default_rng(seed)
+    force = np.array([0.0, 0.0, 0.0, 2.0, -3.0, 0.0])
+    rows = []
+    for k in range(samples):
+        (q, v), a = mechanism.random_state(rng), rng.normal(size=3)
+        tau = fgd.inverse_dynamics(mechanism, q, v, a, external_wrenches={"link3": force}).tau
+        rows.append([0.1 * k, *q, *v, *(tau + 0.05 * rng.normal(size=3)), *(a + 0.2 * rng.normal(size=3))])
+    joints = mechanism.joint_names
+    names = ["t", *(f"{kind}[{name}]" for kind in ("q", "v", "Torque") for name in joints), "acc1", "acc2", "acc3"]
+    return names, np.array(rows), force
+
+
+def write(tmp_path, names, rows, sensors=SENSORS):
+    (tmp_path / "sensors.toml").write_text(sensors)
+    text = "\n".join([",".join(names), *(",".join(map(repr, row)) for row in rows.tolist())])
+    (tmp_path / "log.csv").write_text(text.replace("nan", ""))
+    return ["estimate", "rrr", str(tmp_path / "log.csv"), "--sensors", str(tmp_path / "sensors.toml")]
+
+
+def test_a_log_becomes_rows_a_file_and_a_plot(tmp_path):
+    names, rows, force = log()
+    words = write(tmp_path, names, rows)
+    out, plot = tmp_path / "estimates.npz", tmp_path / "bands.svg"
+    done = CliRunner().invoke(app, [*words, "--format", "json", "--out", str(out), "--plot", str(plot)])
+    assert done.exit_code == 0, done.exception
+    found = {row["name"]: row for row in json.loads(done.stdout)}
+    row = found["W[link3].fx"]
+    assert abs(row["mean"] - force[3]) < 3 * row["standard deviation"]
+    assert found["W[link3].mx"]["standard deviation"] == 0
+    assert 0.01 < found["Torque[joint1]"]["innovation"] < 3
+    written = np.load(out)
+    assert written["tau"].shape == (12, 3)
+    mechanism, S = fgd.robots.rrr(), fgd.sensors
+    k = 5
+    sensors = [S.Torque(name, rows[k, 7 + i], 0.05) for i, name in enumerate(mechanism.joint_names)]
+    sensors += [S.Acceleration(name, rows[k, 10 + i], 0.2) for i, name in enumerate(mechanism.joint_names)]
+    sensors += [S.ExternalWrench("link3", np.zeros(6), [0, 0, 0, 20, 20, 20])]
+    exact = fgd.estimate(mechanism, rows[k, 1:4], rows[k, 4:7], sensors)
+    assert np.allclose(written["tau"][k], exact.tau, rtol=1e-9)
+    assert np.allclose(written["W[link3]"][k], exact.external["link3"], rtol=1e-8, atol=1e-9)
+    assert "<svg" in plot.read_text()
+
+
+def _with_gap(rows):
+    return np.where(np.arange(rows.size).reshape(rows.shape) == rows.shape[1] + 7, np.nan, rows)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda n, r, s: (n, _with_gap(r), s), "sample 2 of column 'Torque[joint1]'"),
+        (lambda n, r, s: (["x" if c == "acc2" else c for c in n], r, s), "has no column acc2"),
+        (lambda n, r, s: (n, r[::-1], s), "do not increase at sample 2"),
+        (lambda n, r, s: (n, r[:0], s), "no samples"),
+        (lambda n, r, s: (n[:-1], r, s), "Line 2 of the log"),
+        (lambda n, r, s: (n, r, s.replace('"Torque"', '"Torq"')), "Sensor 'Torq' is not in the sensors file"),
+        (lambda n, r, s: (n, r, s.replace("sigma = 0.2", "sigm = 0.2")), "Key 'sigm' is not in"),
+        (lambda n, r, s: (n, r, s.replace('"joint3"]', '"joint4"]')), "Joint 'joint4' is not in"),
+        (lambda n, r, s: (n, r, s.replace("sigma = 0.2", "sigma = -1")), "0 (exact) or positive"),
+        (
+            lambda n, r, s: (n, r, s.replace('joint = "*"', 'joint = "joint1"').replace("sigma = 0.2", "sigma = inf")),
+            "not determine",
+        ),
+        (lambda n, r, s: (n, r, "[[sensor"), "is not TOML"),
+        (lambda n, r, s: (n, r, ""), "has no [[sensor]]"),
+    ],
+)
+def test_bad_logs_and_sensors_are_refused_in_words(tmp_path, spoil, message):
+    names, rows, _ = log(3)
+    names, rows, sensors = spoil(names, rows, SENSORS)
+    done = CliRunner().invoke(app, write(tmp_path, names, rows, sensors))
+    assert isinstance(done.exception, fgd.FactorGraphDynError)
+    assert message in str(done.exception)

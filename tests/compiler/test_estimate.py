@@ -1,0 +1,168 @@
+"""Compiled estimators give what estimates through the graph give, and prove it."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.compiler.estimator.trial import EstimateTrial
+from factorgraph_dyn.compiler.proof.proof import ALLOWED
+from factorgraph_dyn.equations.problem import make_problem
+
+S = fgd.sensors
+COVARIANCE = np.array([[4.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]])
+
+
+def with_values(sensors, mechanism, y):
+    sizes = [sensor.size(mechanism) for sensor in sensors]
+    return [
+        replace(sensor, value=part) for sensor, part in zip(sensors, np.split(y, np.cumsum(sizes)[:-1]), strict=True)
+    ]
+
+
+def check(mechanism, sensors, outputs, seed=0, states=3):
+    """A kernel's answers at some states beside those of the graph."""
+    kernel = fgd.compile(mechanism, "estimate", measurements=sensors, outputs=outputs)
+    assert kernel.accuracy < 1e-9
+    rng = np.random.default_rng(seed)
+    found = [mechanism.random_state(rng) for _ in range(states)]
+    q, v = (np.array(part) for part in zip(*found, strict=True))
+    values = rng.normal(size=(states, sum(sensor.size(mechanism) for sensor in sensors)))
+    results = kernel(q, v, values)
+    for k in range(states):
+        estimate = fgd.estimate(mechanism, q[k], v[k], with_values(sensors, mechanism, values[k]))
+        for name, result in zip(kernel.outputs, results, strict=True):
+            true = estimate.gain(name[5:-1]) if name.startswith("gain[") else estimate.mean(name)
+            assert np.allclose(result[k], true, rtol=1e-8, atol=1e-9 * np.abs(true).max()), name
+    return kernel
+
+
+def test_a_tree_of_many_kinds_with_every_sensor():
+    mechanism = fgd.robots.random_tree(2, seed=5, kinds=("spherical", "universal"))
+    hand = fgd.spatial.pose(fgd.spatial.rotation_about(np.array([0.0, 0.6, 0.8]), 0.4), np.array([0.1, 0.2, -0.3]))
+    mechanism = replace(mechanism, frames=(fgd.Frame("hand", mechanism.links[-1].name, hand),))
+    first = mechanism.movable_joints[0]
+    sensors = [S.Torque(joint.name, sigma=0.3) for joint in mechanism.movable_joints]
+    sensors += [
+        S.Accelerometer("hand", sigma=COVARIANCE),
+        S.AngularAcceleration(mechanism.links[2].name, sigma=0.5, components=("x", "z")),
+        S.ForceTorque(mechanism.joints[1].name, sigma=2.0, components=("mx", "fz")),
+        S.ExternalWrench("hand", sigma=[0.1, 0.1, 0.1, 20.0, 20.0, 20.0]),
+        S.Acceleration(first.name, sigma=0.4),
+        S.Combination("sum", {f"A[{mechanism.links[1].name}]": np.ones(6), "W[hand]": np.ones(6)}, sigma=1.0),
+    ]
+    joint, link = mechanism.joints[0].name, mechanism.links[-1].name
+    names = ["a", "tau", "W[hand]", f"F[{joint}]", f"A[{link}]", "gain[tau]"]
+    check(mechanism, sensors, names)
+
+
+def test_a_contact_force_that_nothing_is_known_of():
+    mechanism = fgd.robots.rrr()
+    tip = mechanism.links[-1].name
+    sensors = [S.Torque(name, sigma=0.1) for name in mechanism.joint_names]
+    sensors += [S.Acceleration(name, sigma=1e-2) for name in mechanism.joint_names]
+    # The arm moves in a plane: of a force at its tip two components show.
+    sensors.append(S.ExternalWrench(tip, sigma=[0.0, 0.0, 0.0, 1e3, 1e3, 1e3]))
+    kernel = check(mechanism, sensors, ["a", f"W[{tip}]", f"gain[W[{tip}]]"])
+    q, v = mechanism.random_state(1)
+    values = np.zeros(12)
+    _, _, gain = kernel(q, v, values)
+    exact = fgd.estimate(mechanism, q, v, with_values(sensors, mechanism, values))
+    R = np.diag([0.1**2] * 3 + [1e-4] * 3 + [0.0] * 3 + [1e6] * 3)
+    assert np.allclose(gain @ R @ gain.T, exact.covariance(f"W[{tip}]"), rtol=1e-6, atol=1e-9)
+
+
+def test_a_closed_mechanism():
+    mechanism = fgd.robots.five_bar()
+    sensors = [S.Torque(joint.name, sigma=0.1) for joint in mechanism.movable_joints if joint.actuated]
+    sensors += [S.Acceleration(name, sigma=1.0) for name in mechanism.joint_names]
+    sensors.append(S.ForceTorque(mechanism.loops[0].name, sigma=0.3))
+    kernel = check(mechanism, sensors, ["a", "tau", "gain[a]"])
+    q, v = mechanism.random_state(0)
+    assert np.isnan(kernel(q + 0.3, v, np.zeros(12))[0]).all()  # far from closed
+
+
+@pytest.mark.slow
+def test_a_humanoid_with_torques_an_imu_and_feet():
+    mechanism = fgd.robots.humanoid()
+    sensors = [S.Torque(name, sigma=0.1) for name in mechanism.joint_names[1:]]
+    sensors += [S.Accelerometer("torso", sigma=0.05), S.AngularAcceleration("torso", sigma=0.5)]
+    sensors += [S.ExternalWrench("left_foot", sigma=5.0), S.ExternalWrench("right_foot", sigma=5.0)]
+    kernel = check(mechanism, sensors, None, states=2)
+    assert kernel.outputs == ("a", "tau", "W[left_foot]", "W[right_foot]")
+    assert kernel.operations.total < 13_000
+
+
+def test_a_proof_finds_wrong_answers():
+    mechanism = fgd.robots.rrr()
+    sensors = [S.Torque(name, sigma=0.1) for name in mechanism.joint_names]
+    sensors += [S.Acceleration(mechanism.joint_names[0], sigma=0.2)]
+    kernel = fgd.compile(mechanism, "estimate", measurements=sensors, outputs=["a", "gain[a]"])
+    problem = make_problem(mechanism, "estimate", outputs=["a", "gain[a]"], measurements=sensors)
+    trial = EstimateTrial(mechanism, problem)
+    assert trial.judge(kernel.gufunc).holds
+
+    def wrong(entry, q, v, values):
+        a, gain = kernel.gufunc(q, v, values)
+        (a if entry == "a" else gain)[3] *= 1 + 1e-7
+        return a, gain
+
+    for entry in ("a", "gain"):
+        proof = trial.judge(lambda *arguments, entry=entry: wrong(entry, *arguments))
+        assert proof.accuracy > ALLOWED
+        assert not proof.holds
+    noisier = [replace(sensors[0], sigma=0.11), *sensors[1:]]  # a kernel of other noises is a wrong one
+    other = EstimateTrial(
+        mechanism, make_problem(mechanism, "estimate", outputs=["a", "gain[a]"], measurements=noisier)
+    )
+    assert not other.judge(kernel.gufunc).holds
+
+
+def test_what_cannot_be_compiled_is_refused_in_words():
+    mechanism = fgd.robots.rrr()
+    torques = [S.Torque(name, sigma=0.1) for name in mechanism.joint_names]
+    with pytest.raises(fgd.InputError, match="the estimate problem, and no other"):
+        fgd.compile(mechanism, "estimate")
+    with pytest.raises(fgd.InputError, match="the estimate problem, and no other"):
+        fgd.compile(mechanism, "forward", measurements=torques)
+    with pytest.raises(fgd.InputError, match="There is no output 'b'"):
+        fgd.compile(mechanism, "estimate", measurements=torques, outputs=["gain[b]"])
+    with pytest.raises(fgd.InputError, match="Frame 'hand' is not in"):
+        fgd.compile(mechanism, "estimate", measurements=torques, outputs=["W[hand]"])
+    with pytest.raises(fgd.InputError, match="as measurements"):
+        fgd.compile(mechanism, "estimate", measurements=torques, external_wrenches=["link3"])
+    with pytest.raises(fgd.InputError, match="infinite sigma"):
+        fgd.compile(mechanism, "estimate", measurements=[S.Torque("joint1", sigma=np.inf)])
+    with pytest.raises(fgd.CompileError, match="not determined"):
+        fgd.compile(mechanism, "estimate", measurements=torques[1:])
+    exact = S.Torque(mechanism.joint_names[0], sigma=0.0)
+    with pytest.raises(fgd.CompileError, match=r"exact readings of Torque\[joint1\] follow"):
+        fgd.compile(mechanism, "estimate", measurements=[exact, exact, *torques[1:]])
+
+
+def test_kernels_of_other_noises_are_other_kernels():
+    mechanism = fgd.robots.pendulum(1)
+    name = mechanism.joint_names[0]
+    first, second = (
+        fgd.compile(mechanism, "estimate", measurements=[S.Torque(name, sigma=s), S.Acceleration(name, sigma=1.0)])
+        for s in (0.1, 10.0)
+    )
+    a = [kernel([0.3], [0.0], [0.0, 1.0])[0] for kernel in (first, second)]
+    assert abs(a[0] - a[1]) > 0.01
+
+
+def test_noises_of_all_scales_and_kernels_of_all_uses(tmp_path):
+    mechanism = fgd.robots.rrr()
+    sensors = [S.Torque(name, sigma=1e-6) for name in mechanism.joint_names]
+    sensors += [S.Acceleration(name, sigma=1e6) for name in mechanism.joint_names]
+    kernel = check(mechanism, sensors, ["a", "tau"])
+    q, v = mechanism.random_state(0)
+    again = pickle.loads(pickle.dumps(kernel))
+    np.testing.assert_array_equal(again(q, v, np.ones(6)), kernel(q, v, np.ones(6)))
+    assert kernel.check(q, v, np.ones(6)) == ()
+    source, _ = kernel.to_c(tmp_path / "estimator.c")
+    assert "readings of the sensors" in source.read_text() + source.with_suffix(".h").read_text()

@@ -1,0 +1,99 @@
+"""Estimates equal generalised least squares in sixty digits, whatever the noises' scales."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+from factorgraph_dyn.equations import Known, dynamics_graph, evaluate_state, velocity_graph
+from factorgraph_dyn.equations.sensors import outside_frames, outside_wrenches
+from tests.helpers import lossy
+from tests.mechanisms import random_planar, random_spatial
+from tests.oracles import least_squares
+from tests.solve.estimation.random_sensors import random_sensors
+
+TOLERANCE = 1e-9
+TREE_DECADES = 6  # noises from 1e-6 to 1e6 of what is usual
+# Loops close to 1e-16 only, so that directions which they forbid are open by as much: of a noise of 1e6 beside one of
+# 1e-6 that is seen, and no answer is right.
+LOOP_DECADES = 4
+
+
+def determined(mechanism, state, rng, decades):
+    """Random sensors that determine everything, and the estimate."""
+    for _ in range(50):
+        sensors = random_sensors(mechanism, rng, decades)
+        try:
+            return sensors, fgd.estimate(mechanism, *state, sensors)
+        except fgd.SingularSystemError:
+            continue
+    raise AssertionError("no sensors determine everything")
+
+
+def physics(mechanism, graph):
+    """The equations of motion and the missing motors, without those that repeat others."""
+    P, p = graph.dense()
+    for joint in mechanism.movable_joints:
+        if not joint.actuated:
+            rows = np.zeros((joint.nv, graph.columns))
+            rows[:, graph.column_slices[graph.variable(f"tau[{joint.name}]")]] = np.eye(joint.nv)
+            P, p = np.vstack([P, rows]), np.append(p, np.zeros(joint.nv))
+    kept = least_squares.independent_rows(P) if mechanism.is_closed_kind else slice(None)
+    return P[kept], p[kept]
+
+
+def compare(graph, estimate, P, p, sensors, rng):
+    entries = rng.choice(graph.columns, min(6, graph.columns), replace=False)
+    x, C = least_squares.solve(P, p, *least_squares.stacked(graph, estimate.state, sensors), entries)
+    names = [str(variable) for variable in graph.variables]
+    found, covariance = np.concatenate([estimate.mean(name) for name in names]), estimate.covariance(*names)
+    kinds = [v.kind for v in graph.variables for _ in range(v.size)]
+    sizes = np.array([max(abs(x[i]) for i, other in enumerate(kinds) if other == kind) for kind in kinds])
+    s = np.sqrt(np.diag(covariance))
+    assert (np.abs(found - x) <= TOLERANCE * (sizes + s)).all()
+    quiet = 1e-7 * sizes  # standard deviations of what is exact are rounding
+    assert (np.abs(covariance[:, entries] - C) <= TOLERANCE * np.outer(s + quiet, s[entries] + quiet[entries])).all()
+
+
+def check_dynamics(mechanism, seed, decades):
+    rng = np.random.default_rng(seed)
+    q, v = mechanism.random_state(rng)
+    sensors, estimate = determined(mechanism, (q, v), rng, decades)
+    pushes = outside_wrenches(mechanism, outside_frames(sensors))
+    graph = dynamics_graph(evaluate_state(mechanism, q, v), Known.nothing(mechanism.nv), pushes=pushes)
+    compare(graph, estimate, *physics(mechanism, graph), sensors, rng)
+    assert estimate.residual <= 1e-10
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_trees(seed):
+    n = 1 + seed % 4
+    mechanism = fgd.robots.random_tree(n, seed=seed, branching=1.5, kinds=("all",))
+    check_dynamics(lossy(mechanism, seed) if seed % 2 else mechanism, seed, TREE_DECADES)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_closed_mechanisms(seed):
+    mechanism = (fgd.robots.four_bar, fgd.robots.five_bar)[seed % 2]() if seed < 2 else None
+    mechanism = mechanism or (random_planar if seed % 2 else random_spatial)(seed)
+    check_dynamics(mechanism, seed, LOOP_DECADES)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_velocities(seed):
+    rng = np.random.default_rng(seed)
+    mechanism = fgd.robots.five_bar() if seed == 0 else fgd.robots.random_tree(3, seed=seed, kinds=("all",))
+    q, _ = mechanism.random_state(rng)
+    S = fgd.sensors
+    places = [link.name for link in mechanism.links if link.name != mechanism.base]
+    sensors = [S.Gyroscope(link, rng.normal(size=3), 10.0 ** rng.uniform(-6, 6)) for link in places]
+    sensors += [S.PointVelocity(link, rng.normal(size=3), 10.0 ** rng.uniform(-6, 6, 3)) for link in places]
+    for joint in mechanism.movable_joints:
+        sensors.append(S.Velocity(joint.name, rng.normal(size=joint.nv), 10.0 ** rng.uniform(-4, 4)))
+    estimate = fgd.estimate_velocity(mechanism, q, sensors)
+    graph = velocity_graph(evaluate_state(mechanism, q, np.zeros(mechanism.nv)), unknown=True)
+    P, p = graph.dense()
+    kept = least_squares.independent_rows(P)
+    compare(graph, estimate, P[kept], p[kept], sensors, rng)
+    assert np.allclose(estimate.twists[places[-1]], estimate.mean(f"V[{places[-1]}]"))
