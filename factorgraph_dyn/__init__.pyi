@@ -28,7 +28,9 @@ from factorgraph_dyn.equations import (
 from factorgraph_dyn.errors import (
     ClosureError as ClosureError,
     CompileError as CompileError,
+    DoubtfulInputWarning as DoubtfulInputWarning,
     FactorGraphDynError as FactorGraphDynError,
+    FrozenError as FrozenError,
     InputError as InputError,
     ModelError as ModelError,
     NearSingularWarning as NearSingularWarning,
@@ -49,6 +51,10 @@ from factorgraph_dyn.model.files.load import (
     load as load,
     load_actuation as load_actuation,
     loads as loads,
+)
+from factorgraph_dyn.model.placements import (
+    rotation as rotation,
+    translation as translation,
 )
 from factorgraph_dyn.motion.questions import (
     center_of_mass as center_of_mass,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import FrozenInstanceError, fields
+from typing import Any, NoReturn, TypeVar
 
 __all__ = [
     "ClosureError",
     "CompileError",
+    "DoubtfulInputWarning",
     "FactorGraphDynError",
+    "FrozenError",
     "InputError",
     "ModelError",
     "NearSingularWarning",
@@ -16,7 +19,10 @@ __all__ = [
     "ResidualError",
     "SingularSystemError",
     "check_name",
+    "says_how_to_change",
 ]
+
+Class = TypeVar("Class", bound=type[Any])
 
 
 class FactorGraphDynError(Exception):
@@ -37,6 +43,10 @@ class FactorGraphDynError(Exception):
 
 class ModelError(FactorGraphDynError):
     """A mechanism description that cannot be a mechanism."""
+
+
+class FrozenError(ModelError, FrozenInstanceError):
+    """A value assigned to a part or mechanism, which never change."""
 
 
 class InputError(FactorGraphDynError):
@@ -63,6 +73,10 @@ class CompileError(FactorGraphDynError):
     """A problem or ordering that cannot be compiled."""
 
 
+class DoubtfulInputWarning(UserWarning):
+    """Numbers that are allowed and hardly meant, such as angles in degrees."""
+
+
 class NearSingularWarning(UserWarning):
     """An answer close to a singular configuration: correct, but large and sensitive to the state."""
 
@@ -74,3 +88,20 @@ def check_name(name: object, allowed: Iterable[str], noun: str, where: str, erro
         listing = ", ".join(names) if names else "none"
         nouns = " or ".join(f"{word}s" for word in noun.split(" or "))
         raise error(f"{noun.capitalize()} {name!r} is not in {where}. {nouns.capitalize()}: {listing}.")
+
+
+def says_how_to_change(cls: Class) -> Class:
+    """Make a frozen dataclass say, where a field is assigned to, how to get one that differs."""
+
+    def refuse(self: Any, name: str, *value: object) -> NoReturn:
+        kind, named = type(self).__name__, getattr(self, "name", "?")
+        known = [item.name for item in fields(self)]
+        field = name if name in known else known[0]
+        raise FrozenError(
+            f"{kind} {named!r} never changes, and {name!r} cannot be set. Make another one: "
+            f"dataclasses.replace({kind.lower()}, {field}=...)."
+        )
+
+    for method in ("__setattr__", "__delattr__"):
+        setattr(cls, method, refuse)
+    return cls

@@ -23,7 +23,7 @@ from factorgraph_dyn.show.tables import Format, print_rows
 
 SPARE = ("robot", "nv", "Pinocchio ns one call", "MuJoCo ns one call", "operations", "ordering")
 OrderingOption = Annotated[
-    str | None, typer.Option("--ordering", help="Name of an ordering; the classical one by default.")
+    str | None, typer.Option("--ordering", help="Name of an ordering; the one of fewest operations by default.")
 ]
 
 

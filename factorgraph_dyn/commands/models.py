@@ -15,7 +15,7 @@ from factorgraph_dyn.compare.peers.engines import engine_of, handed_engine
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.files.formats import format_of
-from factorgraph_dyn.model.files.write_urdf import to_urdf
+from factorgraph_dyn.model.files.write_urdf import losses, to_urdf
 from factorgraph_dyn.model.parts import EFFECTS
 from factorgraph_dyn.show.tables import print_rows
 
@@ -70,17 +70,25 @@ def check(
 
 def convert(
     robot: RobotArgument,
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write: .json or .urdf.")],
+    target: Annotated[Path | None, typer.Argument(metavar="[OUT]", help="The file to write: .json or .urdf.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The file to write, as OUT.")] = None,
     floating_base: Annotated[bool, typer.Option("--floating-base", help="Free the base.")] = False,
     merge_fixed: Annotated[bool, typer.Option("--merge-fixed", help="Merge links on fixed joints.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
+    lossy: Annotated[bool, typer.Option("--lossy", help="Leave out what URDF cannot hold, and say what.")] = False,
 ) -> None:
     """Write a robot in the package's own format (.json, holds everything) or as URDF (.urdf).
+
+    URDF has no place for loops, armature, springs and some more; where a robot has them, nothing is written and
+    the exit code is not zero, unless --lossy is given.
 
     Example:
         fgdyn convert robot.sdf robot.json --merge-fixed
     """
-    mechanism = find_robot(robot)
+    if (target is None) == (output is None):
+        raise InputError("Name one file to write, .json or .urdf, as in 'fgdyn convert ROBOT -o robot.json'.")
+    target, mechanism = target or output, find_robot(robot)
+    assert target is not None
     if floating_base:
         mechanism = mechanism.float_base()
     if merge_fixed:
@@ -91,7 +99,9 @@ def convert(
         if target.suffix == ".json":
             mechanism.save(target)
         elif target.suffix == ".urdf":
-            target.write_text(to_urdf(mechanism), encoding="utf-8")
+            target.write_text(to_urdf(mechanism, lossy=lossy), encoding="utf-8")
+            for loss in losses(mechanism):
+                print(f"lost: {loss}")
         else:
             raise InputError(f"The format of {str(target)!r} is not known; the name must end in .json or .urdf.")
     except OSError as error:
@@ -118,7 +128,7 @@ def link_rows(mechanism: Mechanism) -> list[dict[str, Any]]:
                 "effects": " ".join(
                     f"{key} {np.max(getattr(joint, key)):.4g}" for key in EFFECTS if np.any(getattr(joint, key))
                 ),
-                "motor": "yes" if joint.actuated and joint.nv else "",
+                "motor": "yes" if joint.name in mechanism.motors else "",
             }
         rows.append(row | {"mass kg": link.mass})
         stack.extend((j.child, depth + 1) for j in reversed(mechanism.topology.joints_out[name]))

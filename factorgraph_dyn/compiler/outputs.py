@@ -227,5 +227,5 @@ def _why_free(name: str) -> str:
         )
     return (
         "the equations leave it free (a mechanism with more constraints or motors than freedoms shares them in "
-        "many ways). Ask for outputs that are determined, or give more values."
+        "many ways). Seek fewer torques with actuated=[...], ask for outputs that are determined, or give more values."
     )

@@ -107,12 +107,8 @@ class Inputs:
 
 
 def motor_inputs(mechanism: Mechanism, actuated: Iterable[str] | None) -> Inputs:
-    """One column for every freedom of the joints named, by default of those marked actuated."""
-    if actuated is None:
-        joints = tuple(joint.name for joint in mechanism.movable_joints if joint.actuated)
-    else:
-        joints = as_names(actuated, "actuated")
-    return _motor_inputs(mechanism, joints)
+    """One column for every freedom of the joints named, by default of those that have a motor."""
+    return _motor_inputs(mechanism, mechanism.motors if actuated is None else as_names(actuated, "actuated"))
 
 
 def as_contacts(contacts: Sequence[ContactLike]) -> tuple[Contact, ...]:

@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.errors import InputError
@@ -32,6 +33,9 @@ INDEPENDENT = 1e-10  # part of a row that others do not say, below which it says
 CONTRADICTED = 1e-8  # of its terms, by which exact rows may miss each other
 UNTESTED = 1e-9  # of a noise, that others must tell for it to be tested
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
+
+
+Indices = npt.NDArray[np.intp]
 
 
 class Evidence(NamedTuple):
@@ -178,41 +182,61 @@ def posterior(rows: Evidence, tolerance: float, unsure: float | None) -> Posteri
     Raises:
         InputError: Exact rows contradict each other.
     """
+    unit, lengths = _unit_length(rows, tolerance)
+    y, s, L = unit.y, unit.s, unit.L
+    basis = Basis(unit.K, s, tolerance)
+    first = np.array(basis.chosen, dtype=int)
+    others = np.setdiff1d(np.arange(len(y)), first)
+    C = basis.combinations(unit.K)
+    misses = y - C @ y[first]
+    if unsure is not None:
+        sizes = unit.y_terms + np.abs(y) + np.abs(C) @ (np.abs(y[first]) + unit.y_terms[first])
+        _check_exact([i for i in others if s[i] == 0], misses, sizes, C, first, rows.labels, unsure)
+    second = others[s[others] > 0]
+    told, left, moves = _least_noises((L[second] - C[second] @ L[first]) / s[second][:, None])
+    d = -misses[second] / s[second]
+    noises = moves @ d
+    chi_square = float(noises @ noises)
+    expected = y[first] + L[first] @ noises
+    gain = _gain(L[first] @ moves / s[second], C[second], first, second, len(y)) / lengths
+    likelihood = _log_likelihood(rows, chi_square)
+    return Posterior(basis, expected, L[first] @ left, -noises, told, gain, chi_square, likelihood)
+
+
+def _unit_length(rows: Evidence, tolerance: float) -> tuple[Evidence, Floats]:
+    """The rows at unit length, or zero where nothing but rounding is left of them, and their lengths."""
     lengths = np.linalg.norm(rows.K, axis=1)
     silent = lengths <= tolerance * rows.K_terms
     lengths = np.where(silent, np.where(rows.K_terms > 0, rows.K_terms, 1.0), lengths)
     K = np.where(silent[:, None], 0.0, rows.K / lengths[:, None])
-    y, s, terms, L = rows.y / lengths, rows.s / lengths, rows.y_terms / lengths, rows.L / lengths[:, None]
-    basis = Basis(K, s, tolerance)
-    first = np.array(basis.chosen, dtype=int)
-    others = np.setdiff1d(np.arange(len(y)), first)
-    C = basis.combinations(K)
-    misses = y - C @ y[first]
-    sizes = terms + np.abs(y) + np.abs(C) @ (np.abs(y[first]) + terms[first])
-    if unsure is not None:
-        _check_exact([i for i in others if s[i] == 0], misses, sizes, C, first, rows.labels, unsure)
-    second = others[s[others] > 0]
-    D = (L[second] - C[second] @ L[first]) / s[second][:, None]
-    d = -misses[second] / s[second]
+    terms = rows.K_terms / lengths, rows.y_terms / lengths
+    return Evidence(K, rows.y / lengths, rows.L / lengths[:, None], *terms, rows.labels), lengths
+
+
+def _least_noises(D: Floats) -> tuple[Floats, Floats, Floats]:
+    """Orthonormal bases of what D e = d tells of e and of what it leaves open, and what gives the least e for d."""
     Q, R = np.linalg.qr(D.T, mode="complete")
-    told, left = Q[:, : len(second)], Q[:, len(second) :]
-    R = R[: len(second)]
-    e = np.linalg.solve(R.T, d) if len(second) else d
-    noises = told @ e
-    moved = L[first] @ (np.linalg.solve(R, told.T).T if len(second) else told) / s[second]  # by misses of the others
-    gain = np.zeros((len(first), len(y)))
-    gain[:, first] = np.eye(len(first)) + moved @ C[second]
-    gain[:, second] = -moved
-    chi_square = float(e @ e)
+    told, left = Q[:, : len(D)], Q[:, len(D) :]
+    return told, left, np.linalg.solve(R[: len(D)], told.T).T if len(D) else told
+
+
+def _gain(moves: Floats, C: Floats, first: Indices, second: Indices, count: int) -> Floats:
+    """How the means of the first rows follow all values: by themselves, and by what the second ones are missed by."""
+    gain = np.zeros((len(first), count))
+    gain[:, first] = np.eye(len(first)) + moves @ C
+    gain[:, second] = -moves
+    return gain
+
+
+def _log_likelihood(rows: Evidence, chi_square: float) -> float:
+    """Logarithm of the density of the noisy rows' values."""
     noisy = rows.s > 0
     _, size = np.linalg.slogdet(rows.L[noisy])
-    likelihood = -0.5 * chi_square - float(size) - 0.5 * int(noisy.sum()) * np.log(2 * np.pi)
-    expected = y[first] + L[first] @ noises
-    return Posterior(basis, expected, L[first] @ left, -noises, told, gain / lengths, chi_square, float(likelihood))
+    return float(-0.5 * chi_square - size - 0.5 * int(noisy.sum()) * np.log(2 * np.pi))
 
 
 def _check_exact(
-    exact: Sequence[int], misses: Floats, sizes: Floats, C: Floats, first: Floats, labels: Sequence[str], unsure: float
+    exact: Sequence[int], misses: Floats, sizes: Floats, C: Floats, first: Indices, labels: Sequence[str], unsure: float
 ) -> None:
     """Raise an InputError where exact rows contradict each other."""
     for i in exact:

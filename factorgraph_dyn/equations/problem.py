@@ -80,6 +80,7 @@ class ProblemKind:
         kept: Kind of variable, a or tau, whose unit values are responded to; else None.
         tree_only: Whether loops and couplings are left out.
         drives_trees: Whether every joint of a tree counts as one with a motor.
+        matrix: What the responses to the kept variables are called together.
     """
 
     arguments: tuple[str, ...]
@@ -91,6 +92,7 @@ class ProblemKind:
     kept: str | None = None
     tree_only: bool = False
     drives_trees: bool = True
+    matrix: str = ""
 
     @property
     def inputs(self) -> bool:
@@ -107,9 +109,11 @@ PROBLEMS = {
     "forward": ProblemKind(("q", "v", "tau"), ("a",), "none", "all", "aba", "aba"),
     "inverse": ProblemKind(("q", "v", "a"), ("tau",), "all", "passive", "rnea", "rnea"),
     "hybrid": ProblemKind(("q", "v", "a", "tau"), ("a", "tau"), "chosen", "others", "aba", "colamd"),
-    "iwim": ProblemKind(("q",), ("a",), "none", "passive", "aba", kept="tau", drives_trees=False),
-    "inverse_mass_matrix": ProblemKind(("q",), ("a",), "none", "none", "aba", kept="tau", tree_only=True),
-    "mass_matrix": ProblemKind(("q",), ("tau",), "none", "none", "rnea", kept="a", tree_only=True),
+    "iwim": ProblemKind(("q",), ("a",), "none", "passive", "aba", kept="tau", drives_trees=False, matrix="M^-1 B"),
+    "inverse_mass_matrix": ProblemKind(
+        ("q",), ("a",), "none", "none", "aba", kept="tau", tree_only=True, matrix="M^-1"
+    ),
+    "mass_matrix": ProblemKind(("q",), ("tau",), "none", "none", "rnea", kept="a", tree_only=True, matrix="M"),
     "regressor": ProblemKind(("q", "v", "a"), ("regressor",), "all", "none", "rnea", tree_only=True),
     "kinematics": ProblemKind(("q", "v"), (), "all", "all", "none", tree_only=True),
     "estimate": ProblemKind(("q", "v", "values"), ("a", "tau"), "none", "passive", "aba", drives_trees=False),
@@ -186,6 +190,11 @@ class Problem:
         return PROBLEMS[self.name].solves_nothing
 
     @property
+    def matrix(self) -> str:
+        """What the one matrix that it gives is called, empty where it gives none."""
+        return PROBLEMS[self.name].matrix
+
+    @property
     def tree_only(self) -> bool:
         """Whether loops and couplings are left out."""
         return PROBLEMS[self.name].tree_only
@@ -236,7 +245,7 @@ def make_problem(
         known_accelerations: For hybrid problems, joints whose acceleration is given, or one boolean
             an entry of a.
         actuated: For inverse dynamics and iwim, joints that have a motor; by default the joints marked actuated,
-            for inverse dynamics of a tree every joint.
+            for inverse dynamics of a tree every joint; of joints coupled to each other, as by mimic, one.
         outputs: Results to give instead of the usual ones.
         external_wrenches: Links and frames on which an external wrench acts.
         guards: Whether its kernel looks for states that it cannot answer.
@@ -252,7 +261,7 @@ def make_problem(
     kind = PROBLEMS[name]
     everything = np.ones(check_mechanism(mechanism).nv, dtype=bool)
     if actuated is None and not kind.drives_trees:
-        actuated = [joint.name for joint in mechanism.movable_joints if joint.actuated]
+        actuated = mechanism.motors
     chosen, motors = _chosen(mechanism, name, known_accelerations), mechanism.torque_entries(actuated)
     entries = {"none": ~everything, "all": everything, "chosen": chosen, "others": ~chosen, "passive": ~motors}
     sensors = _measurements(mechanism, name, measurements)

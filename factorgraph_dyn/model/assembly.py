@@ -21,7 +21,7 @@ import numpy as np
 
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.description import Description
-from factorgraph_dyn.model.parts import EFFECTS, Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model.parts import BOUNDS, EFFECTS, Coupling, Frame, Joint, Link, Loop
 from factorgraph_dyn.spatial import Floats, inverse_pose
 
 Made = TypeVar("Made", bound=Description)
@@ -168,7 +168,7 @@ def _tree_joint(connection: Connection, turned: bool, T_link_body: dict[str, Flo
 def turned_round(joint: Joint) -> Joint:
     """The joint whose motion is the inverse of another's, at the same q for joints of one freedom."""
     order = joint.type.turned_freedoms
-    effects = {name: getattr(joint, name)[order] for name in (*EFFECTS, "rest")}
+    effects = {name: getattr(joint, name)[order] for name in (*EFFECTS, "rest", *BOUNDS)}
     return replace(joint, axis=joint.type.turned_axis(joint.axis), **effects)
 
 

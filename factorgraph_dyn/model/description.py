@@ -6,6 +6,7 @@ their description; ``q_slice`` and ``v_slice`` say where each one lies.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.checks import as_names, check_finite, check_parts, check_positive, shown
-from factorgraph_dyn.errors import InputError, ModelError, check_name
+from factorgraph_dyn.errors import DoubtfulInputWarning, InputError, ModelError, check_name, says_how_to_change
 from factorgraph_dyn.model import inertia_checks
+from factorgraph_dyn.model.doubts import doubtful_coordinates
+from factorgraph_dyn.model.motors import one_motor_each
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
 from factorgraph_dyn.model.topology import Topology, check_names, find_topology
 from factorgraph_dyn.notebook import html_table
@@ -24,6 +27,7 @@ from factorgraph_dyn.spatial import Floats, real_array
 
 # Files give lengths and quaternions with six digits; loops that are constrained more than once close no better.
 CLOSED = 1e-6  # largest error of a state that counts as closed: rad, and lengths in units of the mechanism's size
+GRAVITY = (0.0, 0.0, -9.81)  # in the world's axes, where nothing else is said, m/s^2
 QUATERNION_TOLERANCE = 1e-6  # how far a quaternion's length may be from one
 # What a mechanism is made of: the type of each part, and its fields that name parts.
 PARTS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
@@ -35,6 +39,7 @@ PARTS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
 }
 
 
+@says_how_to_change
 @dataclass(frozen=True, eq=False)
 class Description:
     """The data of a ``Mechanism``, where they are explained; its names, sizes and checks."""
@@ -44,7 +49,7 @@ class Description:
     joints: tuple[Joint, ...]
     loops: tuple[Loop, ...] = ()
     couplings: tuple[Coupling, ...] = ()
-    gravity: Numbers = (0.0, 0.0, -9.81)
+    gravity: Numbers = GRAVITY
     frames: tuple[Frame, ...] = ()
     notes: tuple[str, ...] = ()
     strict: bool = False
@@ -124,11 +129,6 @@ class Description:
         return sum(joint.nv for joint in self.joints)
 
     @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """What is odd about the description but used as written."""
-        return self.notes + tuple(inertia_checks.impossible_inertias(self.links))
-
-    @cached_property
     def link_by_name(self) -> Mapping[str, Link]:
         """Every link by its name."""
         return {link.name: link for link in self.links}
@@ -176,17 +176,22 @@ class Description:
         check_name(name, self.place_names, "link or frame", f"mechanism {self.name!r}", InputError)
         return frames[name].link, np.asarray(frames[name].placement)
 
+    @cached_property
+    def motors(self) -> tuple[str, ...]:
+        """Names of the joints marked actuated, of those coupled to each other one: a joint that mimics has none."""
+        return one_motor_each([joint for joint in self.movable_joints if joint.actuated], self.couplings)
+
     def torque_entries(self, actuated: Iterable[str] | None = None) -> npt.NDArray[np.bool_]:
         """Which entries of tau inverse dynamics seeks, shape (nv,).
 
         Args:
-            actuated: Names of joints; by default every joint of a tree, and the joints marked actuated where there
-                are loops or couplings.
+            actuated: Names of joints; by default every joint of a tree, the joints marked actuated where there are
+                loops, and of joints coupled to each other one (see `motors`).
         """
         if actuated is None:
-            names = [j.name for j in self.movable_joints if j.actuated or not self.is_closed_kind]
+            names = self.motors if self.loops else one_motor_each(self.movable_joints, self.couplings)
         else:
-            names = list(as_names(actuated, "actuated"))
+            names = as_names(actuated, "actuated")
         sought = np.zeros(self.nv, dtype=bool)
         for name in names:
             sought[self.v_slice(name)] = True
@@ -220,6 +225,8 @@ class Description:
                         f"The quaternion (x, y, z, w) of joint {joint.name!r} has length {worst:g}; "
                         "it must be 1. Divide it by its length, or start from mechanism.neutral()."
                     )
+        for sentence, _ in doubtful_coordinates(self, array):
+            warnings.warn(f"{sentence}.", DoubtfulInputWarning, stacklevel=3)
         return array
 
     def check_v(self, values: npt.ArrayLike, what: str = "v", *, batch: bool = False) -> Floats:

@@ -33,9 +33,9 @@ class Editable(Moving):
         The new base is called ``world`` and the joint ``floating_base``, with underscores added where
         these names are taken. The joint is not actuated.
         """
-        world = _free_name(WORLD, self.link_names)
+        world = free_name(WORLD, self.link_names)
         tied: list[Joint | Loop | Coupling] = [*self.joints, *self.loops, *self.couplings]
-        name = _free_name(FLOATING_BASE, (part.name for part in tied))
+        name = free_name(FLOATING_BASE, (part.name for part in tied))
         joint = Joint(name, "floating", world, self.base, actuated=False)
         return replace(self, links=(Link(world), *self.links), joints=(joint, *self.joints))
 
@@ -322,7 +322,8 @@ def _outside(part: Loop | Coupling, links: set[str], joints: set[str]) -> bool:
     return part.joint not in joints and part.source not in joints
 
 
-def _free_name(wanted: str, taken: Iterable[str]) -> str:
+def free_name(wanted: str, taken: Iterable[str]) -> str:
+    """A name, with underscores added while it is taken."""
     names = set(taken)
     while wanted in names:
         wanted += "_"

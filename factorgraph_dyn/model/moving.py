@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn.checks import as_names, check_positive, random_generator
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.model import lengths
+from factorgraph_dyn.model import doubts, inertia_checks, lengths
 from factorgraph_dyn.model.description import Description
 from factorgraph_dyn.spatial import Floats
 
@@ -38,6 +38,12 @@ class Moving(Description):
     def size(self) -> float:
         """How far two joints on one link are apart at most, m: the length in which closing is measured."""
         return lengths.size(self)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the description but used as written."""
+        odd = (*inertia_checks.impossible_inertias(self.links), *doubts.far_centres(self, self.size))
+        return (*self.notes, *odd)
 
     def neutral(self) -> Floats:
         """The configuration of all-zero angles and identity rotations, closed, shape (nq,).

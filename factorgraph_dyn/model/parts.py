@@ -16,18 +16,20 @@ import numpy.typing as npt
 
 from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import check_array, check_finite, check_number, shown
-from factorgraph_dyn.errors import ModelError, check_name
+from factorgraph_dyn.errors import ModelError, check_name, says_how_to_change
 from factorgraph_dyn.model.joint_kinds import KINDS, JointKind, axes_of
 from factorgraph_dyn.spatial import Array, Floats
 
 EFFECTS = ("armature", "damping", "friction", "stiffness")  # of a joint, one number for every freedom
 ROTATION_TOLERANCE = 1e-6  # how far a placement's rotation may be from orthogonal
 ROTATION_ROUNDING = 1e-15  # and how far it is left from it: equations that use R^T for R^-1 have to agree
+BOUNDS = ("effort_limit", "velocity_limit")  # of a joint, one for every freedom; infinite where there is none
 Numbers = Any  # anything NumPy makes an array of; a read-only float64 array once the part exists
 
 SYMMETRY_TOLERANCE = 1e-9  # how far an inertia may be from symmetric, relative to its size
 
 
+@says_how_to_change
 @dataclass(frozen=True, eq=False)
 class Link:
     """A rigid body.
@@ -121,6 +123,7 @@ class OfKind:
         return np.where(self.turns, 1.0, length)
 
 
+@says_how_to_change
 @dataclass(frozen=True, eq=False)
 class Joint(OfKind):
     """A joint of the tree, from a parent link to a child link.
@@ -143,6 +146,9 @@ class Joint(OfKind):
         rest: Where the spring is at rest, rad or m.
         limits: (lower, upper) bounds of the coordinate, or None.
         actuated: Whether a motor drives the joint.
+        effort_limit: The largest torque or force of the motor, N m or N; infinite where none is known. Dynamics do
+            not depend on it: it is kept for those who plan and control.
+        velocity_limit: The largest speed, rad/s or m/s; likewise.
     """
 
     name: str
@@ -159,6 +165,8 @@ class Joint(OfKind):
     rest: Numbers = 0.0
     limits: Sequence[float] | None = None
     actuated: bool = True
+    effort_limit: Numbers = np.inf
+    velocity_limit: Numbers = np.inf
 
     def __post_init__(self) -> None:
         check_own_name(self.name, "joint")
@@ -182,6 +190,7 @@ class Joint(OfKind):
             axis=_axis(self.axis, self.type, where),
             pitch=_number(self.pitch, f"The pitch of {where}"),
             limits=_limits(self.limits, where),
+            **{name: _bound(getattr(self, name), self.nv, f"The {name} of {where}") for name in BOUNDS},
             **effects,
         )
 
@@ -211,6 +220,7 @@ class Joint(OfKind):
         return not (self.damping.any() or self.friction.any() or self.stiffness.any())
 
 
+@says_how_to_change
 @dataclass(frozen=True, eq=False)
 class Loop(OfKind):
     """A joint that closes a loop between two links of the tree; passive, with no entries in q.
@@ -249,6 +259,7 @@ class Loop(OfKind):
         )
 
 
+@says_how_to_change
 @dataclass(frozen=True)
 class Coupling:
     """A gear between two joints of one freedom: q_joint = ratio q_source + offset."""
@@ -270,6 +281,7 @@ class Coupling:
         )
 
 
+@says_how_to_change
 @dataclass(frozen=True, eq=False)
 class Frame:
     """A named place on a link, for contacts and tasks: pose of the frame in the link, shape (4, 4)."""
@@ -320,6 +332,14 @@ def _per_freedom(value: npt.ArrayLike, nv: int, what: str) -> Floats:
     if np.ndim(value) == 0:
         return np.full(nv, _number(value, what))
     return _array(value, (nv,), what)
+
+
+def _bound(value: npt.ArrayLike, nv: int, what: str) -> Floats:
+    """One bound for every freedom, at least 0 and maybe infinite, from one number for all or an array."""
+    bound = check_array(np.broadcast_to(value, (nv,)) if np.ndim(value) == 0 else value, (nv,), what, ModelError).copy()
+    if not (bound >= 0).all():
+        raise ModelError(f"{what} is {shown(value)}; it must be 0 or more, infinite where there is none.")
+    return bound
 
 
 def _placement(value: npt.ArrayLike, what: str) -> Floats:

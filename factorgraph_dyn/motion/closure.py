@@ -17,7 +17,7 @@ Only joints between a loop's two sides are looked at. Work is done once a state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -155,18 +155,29 @@ def is_closed(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> bool:
 
 def check_closed(mechanism: Mechanism, q: Floats, v: Floats) -> None:
     """Raise a ClosureError naming the loop or coupling that a state violates, and by how much."""
+    for error in _misses(mechanism, q, v):
+        raise error
+
+
+def worst_miss(mechanism: Mechanism, q: Floats, v: Floats) -> ClosureError | None:
+    """The error of the loop or coupling that a state misses most, by the number that `closure_error` gives."""
+    return max(_misses(mechanism, q, v), key=lambda error: float(error.details["distance"]), default=None)
+
+
+def _misses(mechanism: Mechanism, q: Floats, v: Floats) -> Iterator[ClosureError]:
+    """An error for each loop or coupling that q is off, and for each that v breaks."""
     own = measured(mechanism)
     allowed, allowed_rate = mechanism.closure_tolerance, _allowed_rate(mechanism, v / own.v)
     for constraint in _in_own_size(mechanism, q):
         if max(gap := constraint.gap) > allowed:
-            raise ClosureError(
+            yield ClosureError(
                 f"q is off the closure of {constraint.name!r} by {gap.text(own.length, allowed)}. "
                 "Use q = mechanism.close(q).",
                 constraint=constraint.name,
                 distance=max(gap.angle, gap.distance * own.length),
             )
         if max(rate := constraint.rate(v / own.v)) > allowed_rate:
-            raise ClosureError(
+            yield ClosureError(
                 f"v breaks the closure of {constraint.name!r} by {rate.text(own.length, allowed_rate, '/s')}. Use "
                 "v = mechanism.complete_velocity(q, v, given=[...]) with the joints whose velocity you choose.",
                 constraint=constraint.name,

@@ -29,8 +29,8 @@ GENERAL: dict[str, Callable[[LinearGraph], Sequence[Variable]]] = {
 }
 ORDERING_NAMES = (*CLASSICAL, *GENERAL)
 OFFER = (
-    f" Orderings: {', '.join(ORDERING_NAMES)}, search (the best one saved), the path of a results file (.json), "
-    "or a sequence of variable names such as ['F[elbow]', 'A[forearm]', 'a[elbow]']."
+    f" Orderings: {', '.join(ORDERING_NAMES)}, search (the best one saved), auto (of kernels: the cheapest), the path "
+    "of a results file (.json), or a sequence of variable names such as ['F[elbow]', 'A[forearm]', 'a[elbow]']."
 )
 
 

@@ -2,7 +2,10 @@
 
 A results file is JSON with the ordering, what it was found for and what it costs. The best ordering of every
 mechanism and problem is also kept in a folder of the user, where ``ordering="search"`` finds it;
-``FACTORGRAPH_DYN_ORDERINGS`` moves the folder. A problem is told by the names of its variables.
+``FACTORGRAPH_DYN_ORDERINGS`` moves the folder. A problem is told by the names of its variables. The package ships a
+folder of such files for its own robots, written by
+
+    FACTORGRAPH_DYN_ORDERINGS=factorgraph_dyn/ordering/shipped fgdyn search ROBOT --problem PROBLEM
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ FORMAT = "factorgraph_dyn ordering"
 VERSION = 1
 BEST = "search"
 """The word that stands for the best ordering saved."""
+
+SHIPPED = "shipped"
+"""What an ordering that comes with the package is called."""
 
 ENVIRONMENT_VARIABLE = "FACTORGRAPH_DYN_ORDERINGS"
 
@@ -127,11 +133,17 @@ def folder() -> Path:
     return Path(chosen) if chosen else storage.FOLDERS.user_data_path / "orderings"
 
 
-def best_path(fingerprint: str, variables: Iterable[str]) -> Path:
-    """The file of the best ordering of a mechanism for the problem with these variables."""
+def best_path(fingerprint: str, variables: Iterable[str], place: Path | None = None) -> Path:
+    """The file of the best ordering of a mechanism for the problem with these variables, by default of this user."""
     names = "\n".join(sorted(variables))
     problem = hashlib.sha256(names.encode()).hexdigest()
-    return folder() / f"{fingerprint[:32]}-{problem[:16]}.json"
+    return (folder() if place is None else place) / f"{fingerprint[:32]}-{problem[:16]}.json"
+
+
+def shipped(fingerprint: str, variables: Iterable[str]) -> SavedOrdering | None:
+    """The ordering that comes with the package for a mechanism and the problem with these variables, if one does."""
+    path = best_path(fingerprint, variables, Path(__file__).parent / "shipped")
+    return read(path) if path.exists() else None
 
 
 def best(fingerprint: str, mechanism: str, variables: Iterable[str]) -> SavedOrdering:

@@ -90,7 +90,8 @@ def inverse_dynamics(
         v: Velocities, rad/s and m/s, shape (nv,).
         a: Joint accelerations, rad/s^2 and m/s^2, shape (nv,).
         actuated: Joints whose torque is sought; the others have none. By default every joint of a
-            tree, and the joints marked actuated where there are loops.
+            tree, and the joints marked actuated where there are loops; of joints coupled to each other, as by
+            mimic, one.
         ordering: Name of an ordering, or variable names in the order of elimination. Where there are tens of
             loops, "colamd" is faster: its time grows with their number, not with its third power.
         external_wrenches: Wrench [moment; force] about the origin of a link or frame, by its name.

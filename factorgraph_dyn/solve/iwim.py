@@ -107,7 +107,7 @@ def iwim(
         mechanism: The mechanism.
         q: Coordinates, rad and m, shape (nq,).
         actuated: Joints with motors, each a column for every freedom, in the order in which they are listed; by
-            default those marked actuated, in that of ``joint_names``.
+            default ``mechanism.motors``, in that of ``joint_names``.
         contacts: Places where forces act, after the motors: names of links or frames, or ``Contact``.
         method: "columns", "iim", "eufm" or "carpentier".
 
@@ -135,7 +135,7 @@ def input_dynamics(
         q: Coordinates, rad and m, shape (nq,).
         v: Velocities, rad/s and m/s, shape (nv,).
         actuated: Joints with motors, each a column for every freedom, in the order in which they are listed; by
-            default those marked actuated, in that of ``joint_names``.
+            default ``mechanism.motors``, in that of ``joint_names``.
         contacts: Places where forces act, after the motors: names of links or frames, or ``Contact``.
         tasks: Places whose motion is sought, described as contacts are: a "force" contact is the motion of its
             point, a "wrench" contact its twist [omega; v]. In world axes task accelerations are those of

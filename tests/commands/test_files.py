@@ -87,9 +87,20 @@ def test_convert_to_own_format_and_urdf(run, loopy, tmp_path):
 
 def test_convert_refuses(run, loopy, tmp_path):
     (tmp_path / "there.json").write_text("")
-    for target, reason in (("x.urdf", "has loops"), ("there.json", "--force"), ("x.doc", "not known")):
+    for target, reason in (("x.urdf", "lose loops"), ("there.json", "--force"), ("x.doc", "not known")):
         result = run("convert", loopy, tmp_path / target)
         assert reason in str(result.exception)
+
+
+def test_convert_says_what_urdf_loses(run, tmp_path):
+    out = tmp_path / "bar.urdf"
+    assert run("convert", "four_bar", "-o", out).exit_code != 0
+    assert not out.exists()
+    result = run("convert", "four_bar", "-o", out, "--lossy")
+    assert result.exit_code == 0
+    assert "lost: loops" in result.output
+    assert fgd.load(out).nv == fgd.robots.four_bar().nv
+    assert "Name one file" in str(run("convert", "four_bar").exception)
 
 
 def test_closure_files_stand_for_their_urdf(run, tmp_path):

@@ -67,10 +67,10 @@ def test_a_contact_force_that_nothing_is_known_of():
     sensors += [S.Acceleration(name, sigma=1e-2) for name in mechanism.joint_names]
     # The arm moves in a plane: of a force at its tip two components show.
     sensors.append(S.ExternalWrench(tip, sigma=[0.0, 0.0, 0.0, 1e3, 1e3, 1e3]))
-    kernel = check(mechanism, sensors, ["a", f"W[{tip}]", f"gain[W[{tip}]]"])
+    kernel = check(mechanism, sensors, ["a", f"W[{tip}]", f"gain[W[{tip}]]", f"gain[A[{tip}]]"])
     q, v = mechanism.random_state(1)
     values = np.zeros(12)
-    _, _, gain = kernel(q, v, values)
+    _, _, gain, _ = kernel(q, v, values)
     exact = fgd.estimate(mechanism, q, v, with_values(sensors, mechanism, values))
     R = np.diag([0.1**2] * 3 + [1e-4] * 3 + [0.0] * 3 + [1e6] * 3)
     assert np.allclose(gain @ R @ gain.T, exact.covariance(f"W[{tip}]"), rtol=1e-6, atol=1e-9)

@@ -95,10 +95,13 @@ def test_couplings_constrain_the_response():
     arm = fgd.robots.pendulum(3)
     geared = replace(arm, couplings=(fgd.Coupling("gear", "joint3", "joint1", ratio=-2.0),))
     q = geared.close(np.array([0.3, -0.4, 0.0]))
-    Bhat = fgd.iwim(geared, q)
+    Bhat = fgd.iwim(geared, q, actuated=geared.joint_names)
     M = fgd.mass_matrix(geared, q)
     N = np.array([[1.0, 0.0], [0.0, 1.0], [-2.0, 0.0]])  # v = N (v1, v2)
     assert relative_error(Bhat, N @ np.linalg.inv(N.T @ M @ N) @ N.T) < AGREEMENT
+    assert np.array_equal(
+        fgd.iwim(geared, q), fgd.iwim(geared, q, actuated=["joint1", "joint2"])
+    )  # a follower has none
 
 
 @pytest.mark.parametrize("seed", range(4))

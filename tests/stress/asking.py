@@ -35,7 +35,7 @@ def random_question(rng, mechanism, states, way: str, problem: str | None = None
     closed = bool(mechanism.loops or mechanism.couplings)
     moving = [joint.name for joint in mechanism.joints if SIZES[joint.kind][1]]
     if problem == "iwim":
-        if rng.random() < 0.5 or not any(joint.actuated for joint in mechanism.joints if joint.name in moving):
+        if rng.random() < 0.5 or not mechanism.motors:
             count = int(rng.integers(1, len(moving) + 1))
             drawn = set(rng.choice(moving, count, replace=False))
             question.actuated = [name for name in moving if name in drawn]  # columns follow this order

@@ -119,7 +119,7 @@ def _matrix_case(mechanism, state: State, question: Question) -> Case:
 def motors(mechanism, question: Question) -> list[str]:
     if question.actuated is not None:
         return question.actuated
-    return [joint.name for joint in mechanism.joints if joint.actuated and joint.kind != "fixed"]
+    return list(mechanism.motors)
 
 
 def entries_of(mechanism, names) -> np.ndarray:

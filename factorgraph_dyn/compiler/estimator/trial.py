@@ -99,7 +99,7 @@ class EstimateTrial:
         return _relative(answer - true, true, size)
 
     def _gain_error(self, answer: Floats, gain: Floats) -> float:
-        """Errors of gains, each beside the largest of its row after scaling by the readings' noise."""
+        """Errors of gains beside the largest of rows that are alike, after scaling by the readings' noise."""
         noises = [sensor.noise(self.mechanism) for sensor in self.problem.measurements]
         s = np.concatenate([noise.s for noise in noises])
         spoken = np.isfinite(s)
@@ -107,8 +107,10 @@ class EstimateTrial:
         true = np.zeros(answer.shape)
         true[:, spoken] = gain[:, exact:]
         weights = np.where(spoken & (s > 0), s, 1.0)
-        largest = np.abs(true * weights).max(axis=1, keepdims=True, initial=TINY)
-        return float((np.abs(answer - true) * weights / largest).max(initial=0.0))
+        alike = (-1, 3, answer.shape[1]) if len(answer) == 6 else (-1, 1, answer.shape[1])
+        largest = np.abs(true * weights).reshape(alike).max(axis=(1, 2), initial=TINY)
+        missed = (np.abs(answer - true) * weights).reshape(alike).max(axis=(1, 2), initial=0.0)
+        return float((missed / largest).max(initial=0.0))
 
 
 def _condition(found: Posterior) -> float:

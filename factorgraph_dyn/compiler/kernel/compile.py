@@ -5,6 +5,8 @@ Takes what a user asks for; gives a `Kernel`, from the cache on disk where it ha
     problem + ordering -> trace -> program -> LLVM IR -> object code -> proof -> kernel
                                                                         (cache)
 
+Where no ordering is asked for, it is the one of fewest operations (`cheapest`) whose kernel stands its proof at once.
+
 A kernel that does not stand its proof is made again by the next more careful route. The work runs once a kernel:
 milliseconds from the cache, else some tenths of a second for an arm.
 """
@@ -16,6 +18,7 @@ import hashlib
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cache as memoize
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,7 @@ from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_mod
 from factorgraph_dyn.compiler.estimator.tracer import trace_estimate
 from factorgraph_dyn.compiler.estimator.trial import EstimateTrial
 from factorgraph_dyn.compiler.kernel import cache
+from factorgraph_dyn.compiler.kernel.cheapest import AUTO, candidates
 from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall
 from factorgraph_dyn.compiler.kernel.kernel import Kernel, KernelPlan
 from factorgraph_dyn.compiler.program import Operand, Operations
@@ -37,7 +41,7 @@ from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.inputs import ContactLike
 from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph, with_closing_derivatives
-from factorgraph_dyn.equations.quantities import shape_of
+from factorgraph_dyn.equations.quantities import shape_of, split_derivative
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
@@ -53,7 +57,7 @@ def compile(
     mechanism: Mechanism,
     problem: str = "forward",
     *,
-    ordering: OrderingLike | None = None,
+    ordering: OrderingLike | None = AUTO,
     known_accelerations: Sequence[str] | Mask = (),
     actuated: Iterable[str] | None = None,
     outputs: Sequence[str] | None = None,
@@ -72,12 +76,12 @@ def compile(
             "iwim" q -> (nv, inputs); "inverse_mass_matrix" and "mass_matrix" q -> (nv, nv) of the tree; "kinematics"
             (q, v) -> what is asked for, by default the poses and Jacobians of the last moving links; "regressor"
             (q, v, a) -> (nv, 10 links), with which tau = Y parameters (see ``fgd.regressor``).
-        ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by
-            default the classical one, aba or rnea.
+        ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by default, "auto",
+            that of fewest operations among the classical ones and those shipped with the package.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
             sought), or one boolean an entry of a.
         actuated: For inverse and iwim, the joints that have a motor; by default the joints marked actuated, for
-            inverse dynamics of a tree every joint.
+            inverse dynamics of a tree every joint; of joints coupled to each other, as by mimic, one.
         outputs: Results to give instead of the usual ones. Of links and frames: T[tool] the pose in the world (4, 4),
             J[tool] the Jacobian (6, nv), V[tool] the twist and A[tool] the acceleration, all in the frame's own axes
             and A with gravity's -g; F[joint] the wrench of a joint; a, tau; com, momentum (about the com, in world
@@ -125,25 +129,73 @@ def compile(
     return compile_problem(mechanism, asked, ordering)
 
 
-def compile_problem(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None = None) -> Kernel:
-    """The kernel of a problem in an ordering, by default the classical one; raises as `compile` does."""
+def compile_problem(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None = AUTO) -> Kernel:
+    """The kernel of a problem in an ordering, by default that of fewest operations; raises as `compile` does."""
     if not mechanism.nv:
         raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to compile.")
     _check_axes(mechanism, problem)
     wanted = _wanted_ordering(mechanism, problem, ordering)
     host = machine.host()
-    name = cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, repr(wanted))
+    return (_cheapest if wanted == AUTO else _compiled)(mechanism, problem, wanted, host)
+
+
+def _compiled(
+    mechanism: Mechanism,
+    problem: Problem,
+    ordering: OrderingLike,
+    host: machine.Machine,
+    traced: Traced | None = None,
+) -> Kernel:
+    """The kernel in an ordering, from the cache or made; what has been traced already is not traced again."""
+    name = _key(mechanism, problem, ordering, host)
     entry = cache.read(name)
     code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is None or code is None:
-        entry, code = _proved(mechanism, problem, wanted, host)
+        entry, code = _proved(mechanism, problem, ordering, host, traced)
         cache.write(name, entry)
-    return _kernel(mechanism, problem, wanted, entry.facts, code)
+    return _kernel(mechanism, problem, ordering, entry.facts, code)
+
+
+def _cheapest(mechanism: Mechanism, problem: Problem, auto: OrderingLike, host: machine.Machine) -> Kernel:
+    """The kernel of fewest operations that stands its proof at once, or the classical one; the choice is remembered."""
+    name = _key(mechanism, problem, auto, host)
+    if (remembered := cache.read(name)) is not None:
+        word, variables = remembered.facts["name"], remembered.facts["variables"]
+        wanted = word if variables is None else Ordering(word, tuple(variables))
+        return _compiled(mechanism, problem, wanted, host)
+    kernel, chosen = _first_good(mechanism, problem, host)
+    word, variables = (chosen, None) if isinstance(chosen, str) else (chosen.name, list(chosen.variables))
+    cache.write(name, cache.Entry({"name": word, "variables": variables}, b""))
+    return kernel
+
+
+def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -> tuple[Kernel, str | Ordering]:
+    """The kernel of the first candidate whose proof leaves nothing to wish for, else the classical one's; its ordering.
+
+    Raises:
+        CompileError: As the classical ordering does.
+    """
+    *cheaper, classical = candidates(mechanism, problem)
+    trial = Trial(mechanism, with_closing_derivatives(mechanism, problem))
+    for candidate in cheaper:
+        with suppress(CompileError):
+            made = _attempt(trial, mechanism, problem, candidate.ordering, CHEAP, host, candidate.traced)
+            if made.proof.is_good:
+                cache.write(_key(mechanism, problem, candidate.ordering, host), made.entry)
+                return _kernel(mechanism, problem, candidate.ordering, made.entry.facts, made.code), candidate.ordering
+    return _compiled(mechanism, problem, classical.ordering, host, classical.traced), classical.ordering
+
+
+def _key(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine) -> str:
+    """Where a kernel is kept."""
+    return cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, repr(ordering))
 
 
 def _check_axes(mechanism: Mechanism, problem: Problem) -> None:
     """Raise a CompileError where results have more axes than NumPy's functions can have."""
     axes = sum(len(shape_of(mechanism, name)) for name in problem.outputs)
+    derived = filter(None, map(split_derivative, problem.derivatives))
+    axes += sum(len(problem.shape_of(mechanism, argument)) for _, argument in derived)
     if axes > _MOST_AXES:
         raise CompileError(
             f"The {len(problem.outputs)} outputs have {axes} axes together; NumPy's functions have up to {_MOST_AXES}. "
@@ -184,7 +236,11 @@ class _Made:
 
 
 def _proved(
-    mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine
+    mechanism: Mechanism,
+    problem: Problem,
+    ordering: OrderingLike,
+    host: machine.Machine,
+    traced: Traced | None = None,
 ) -> tuple[cache.Entry, machine.LoadedCode]:
     """The code of the first route whose proof leaves nothing to wish for, or of the best that holds.
 
@@ -197,7 +253,8 @@ def _proved(
     trial = EstimateTrial(mechanism, problem) if problem.measurements else Trial(mechanism, whole)
     for route in (CHEAP, *CAREFUL):
         try:
-            made.append(_attempt(trial, mechanism, problem, ordering, route, host))
+            known = traced if route == CHEAP else None
+            made.append(_attempt(trial, mechanism, problem, ordering, route, host, known))
         except CompileError as refusal:
             refusals.append(refusal)
             if not trial.is_regular:
@@ -232,12 +289,15 @@ def _attempt(
     ordering: OrderingLike,
     route: Route,
     host: machine.Machine,
+    traced: Traced | None = None,
 ) -> _Made:
-    """The code that a route gives, and its proof."""
-    kernel, entry, code = _unproved(mechanism, problem, ordering, route, host)
+    """The code that a route gives, and its proof; what has been traced already is not traced again."""
+    traced = traced or _trace(mechanism, problem, ordering, route)
+    kernel, entry, code = _unproved(mechanism, problem, ordering, route, host, traced)
     function: Callable[..., Any] = kernel.gufunc
     if trial.problem is not problem:  # it is proved together with the derivatives that its own have a meaning with
-        whole, _, _ = _unproved(mechanism, trial.problem, ordering, route, host)
+        more = _trace(mechanism, trial.problem, ordering, route)
+        whole, _, _ = _unproved(mechanism, trial.problem, ordering, route, host, more)
         function = _together(kernel.gufunc, whole.gufunc, len(problem.outputs))
     proof = trial.judge(function)
     return _Made(cache.Entry({**entry.facts, "accuracy": proof.accuracy}, entry.code), code, proof)
@@ -254,10 +314,9 @@ def _together(first: Callable[..., Any], second: Callable[..., Any], count: int)
 
 
 def _unproved(
-    mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route, host: machine.Machine
+    mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route, host: machine.Machine, traced: Traced
 ) -> tuple[Kernel, cache.Entry, machine.LoadedCode]:
-    """The kernel that a route gives."""
-    traced = _trace(mechanism, problem, ordering, route)
+    """The kernel of what a route gave."""
     text = emit_module(traced.program, host) + emit_fastcall(traced.program)
     stored = machine.object_code(text, host)
     code = machine.load(stored, _ENTRIES, host)
@@ -266,9 +325,15 @@ def _unproved(
 
 
 def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None) -> OrderingLike:
-    if ordering is None or (problem.solves_nothing and ordering == problem.classical):
+    automatic = ordering is None or (isinstance(ordering, str) and ordering == AUTO)
+    if automatic and problem.measurements:
+        return problem.classical
+    if problem.solves_nothing and (automatic or ordering == problem.classical):
         return problem.classical
     problem.check_solved()
+    if automatic:
+        return AUTO
+    assert ordering is not None
     if isinstance(ordering, str) and saved.is_saved(ordering):
         return choose_ordering(mechanism, problem_graph(mechanism, problem), ordering, halves=True)
     if isinstance(ordering, str | Ordering):
@@ -296,7 +361,7 @@ def versions() -> str:
     digest = hashlib.sha256()
     package = Path(__file__).parents[2]
     for room in _ROOMS:
-        for file in sorted((package / room).rglob("*.py")):
+        for file in sorted(file for ending in ("py", "json") for file in (package / room).rglob(f"*.{ending}")):
             digest.update(file.read_bytes())
     digest.update((package / "spatial.py").read_bytes())
     versions = (sys.version_info[:2], np.__version__, llvmlite.__version__)

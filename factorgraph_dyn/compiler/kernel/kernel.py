@@ -20,24 +20,18 @@ import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_kind, check_path
 from factorgraph_dyn.compiler.backends.c import source as c_source
-from factorgraph_dyn.compiler.backends.llvm.machine import LoadedCode, host
-from factorgraph_dyn.compiler.backends.llvm.sincos import farthest
+from factorgraph_dyn.compiler.backends.llvm.machine import LoadedCode
+from factorgraph_dyn.compiler.kernel.explain import explain
 from factorgraph_dyn.compiler.kernel.fastcall import make_fast_function
+from factorgraph_dyn.compiler.kernel.foreign import in_blocks, library_of, refuse_labelled
 from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.program import Operand, Operations, Program
-from factorgraph_dyn.compiler.tape.interpret import Interpreter
-from factorgraph_dyn.equations.free import GRAVITY, PARAMETERS
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import meaning
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.parameters import impossible_parameters
-from factorgraph_dyn.model.units import natural
-from factorgraph_dyn.motion.closure import openness
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.spatial import Floats
-
-_LARGEST_SHOWN = 5  # failing states that a message lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +80,7 @@ class Kernel:
 
     if TYPE_CHECKING:
 
-        def __call__(self, *args: npt.ArrayLike, out: Any = None, threads: int = 1) -> Any:
+        def __call__(self, *args: npt.ArrayLike, out: Any = None, threads: int = 1, **named: npt.ArrayLike) -> Any:
             """Evaluate one state or a batch."""
 
     def __init__(self, plan: KernelPlan, code: LoadedCode) -> None:
@@ -152,7 +146,7 @@ class Kernel:
         return self._plan.accuracy
 
     def __repr__(self) -> str:
-        results = ", ".join(self.outputs)
+        results = self._plan.problem.matrix or ", ".join(self.outputs)
         return (
             f"<Kernel {self.problem} of {self.mechanism.name!r}: ({', '.join(self.arguments)}) -> "
             f"{results}, ordering {self.ordering.name!r}, {self.operations.total} operations>"
@@ -163,19 +157,25 @@ class Kernel:
 
     # Calling
 
-    def call(self, *args: npt.ArrayLike, out: Any = None, threads: int = 1) -> Any:
+    def call(self, *args: npt.ArrayLike, out: Any = None, threads: int = 1, **named: npt.ArrayLike) -> Any:
         """Evaluate one state or a batch, with all checks.
 
         Args:
-            *args: Arrays in the order of `arguments`; leading axes broadcast.
+            *args: Arrays in the order of `arguments`; leading axes broadcast. Dask's are computed in blocks.
             out: Array, or tuple of arrays, to write results to.
             threads: Threads to spread the first batch axis over; 0 for one a core.
+            **named: Arrays by the names in `arguments`.
 
         Raises:
-            InputError: Wrong number, shape or type of arguments.
+            InputError: Wrong number, names, shape or type of arguments.
         """
-        self._check_count(args)
-        if any(_is_foreign(arg) for arg in args):
+        args = self._in_order(args, named)
+        libraries = {library_of(arg) for arg in args} - {None}
+        if "xarray" in libraries:
+            refuse_labelled(args, self._plan.outputs)
+        if "dask" in libraries and out is None:
+            return in_blocks(self.gufunc, self.signature, self._plan.outputs, args)
+        if libraries:
             return self.gufunc(*args) if out is None else self.gufunc(*args, out=out)
         arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs, strict=True)]
         try:
@@ -189,6 +189,20 @@ class Kernel:
                 f"The arguments do not go together: {shapes}. Leading axes have to "
                 f"broadcast, and out has to fit the result. ({error})"
             ) from None
+
+    def _in_order(self, args: tuple[npt.ArrayLike, ...], named: Mapping[str, npt.ArrayLike]) -> tuple[Any, ...]:
+        """The arguments in their order, those given by name included."""
+        left = self.arguments[len(args) :]
+        for name in named:
+            if name not in left:
+                given = "is given twice" if name in self.arguments else "is none of its arguments"
+                raise InputError(
+                    f"{name!r} {given}; the {self.problem} kernel of {self.mechanism.name!r} takes "
+                    f"({', '.join(self.arguments)})."
+                )
+        ordered = (*args, *(named[name] for name in left if name in named))
+        self._check_count(ordered)
+        return ordered
 
     def _check_count(self, args: Sequence[Any]) -> None:
         if len(args) != len(self.arguments):
@@ -244,29 +258,21 @@ class Kernel:
         """The straight-line program, traced again."""
         return self._plan.retrace(self._plan.problem.guarded)
 
-    def check(self, *args: npt.ArrayLike) -> tuple[str, ...]:
+    def check(self, *args: npt.ArrayLike, **named: npt.ArrayLike) -> tuple[str, ...]:
         """What is wrong with some states, in names of joints and links; empty where nothing is.
+
+        Says why the kernel answers nan, and what it takes as it is and is hardly meant: loops that are a little open,
+        quaternions that are not of unit length, angles that look like degrees.
 
         Args:
             *args: Arrays in the order of `arguments`; leading axes broadcast.
+            **named: Arrays by the names in `arguments`.
         """
-        self._check_count(args)
+        args = self._in_order(args, named)
         arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs, strict=True)]
-        batch, wide = self._broadcast(arrays)
-        found = [
-            f"{name} is not finite{_where(np.asarray(~np.isfinite(array).reshape(*batch, -1).all(axis=-1)))}."
-            for name, array in zip(self.arguments, wide, strict=True)
-            if not np.isfinite(array).all()
-        ]
-        found += self._impossible(dict(zip(self.arguments, wide, strict=True)))
-        distance = self._closure_errors(dict(zip(self.arguments, wide, strict=True)), batch)
-        is_open = np.asarray(distance > 1.0)
-        if is_open.any():
-            found.append(
-                f"q and v miss the closure by {distance.max():.3g} times what is allowed{_where(is_open)}; "
-                "use mechanism.close and mechanism.complete_velocity."
-            )
-        return tuple(found + self._refusals(wide, is_open))
+        _, wide = self._broadcast(arrays)
+        arguments = dict(zip(self.arguments, wide, strict=True))
+        return tuple(explain(self.mechanism, self._plan.problem, arguments, self._plan.retrace(True)))
 
     def _broadcast(self, arrays: Sequence[Floats]) -> tuple[tuple[int, ...], list[Floats]]:
         """The batch axes of all arguments together, and the arguments with these axes."""
@@ -274,63 +280,6 @@ class Kernel:
         pairs = list(zip(arrays, ranks, strict=True))
         batch = np.broadcast_shapes(*(array.shape[: array.ndim - rank] for array, rank in pairs))
         return batch, [np.broadcast_to(array, batch + array.shape[array.ndim - rank :]) for array, rank in pairs]
-
-    def _impossible(self, arguments: Mapping[str, Floats]) -> list[str]:
-        """A sentence for every link, joint and effect whose parameters no body and no joint has."""
-        found, length = [], natural(self.mechanism).length
-        for k, link in enumerate(self._plan.problem.free.links):
-            wrong = impossible_parameters(arguments[PARAMETERS][..., k, :], length)
-            if wrong.any():
-                found.append(
-                    f"The parameters of link {link!r} are those of no body{_where(wrong)}: a negative mass, or an "
-                    "inertia that no mass distribution has. They are used as given."
-                )
-        for name in self._plan.problem.free.others:
-            negative = np.asarray((arguments[name] < 0).any(axis=-1))
-            if name != GRAVITY and negative.any():
-                found.append(
-                    f"{name} is negative{_where(negative)}: it drives where it should hold. It is used as given."
-                )
-        return found
-
-    def _closure_errors(self, arguments: Mapping[str, npt.NDArray[np.float64]], batch: tuple[int, ...]) -> Floats:
-        """How far each state is from closing loops and couplings, in parts of what is allowed; 0 if not finite."""
-        errors = np.zeros(batch)
-        if self.mechanism.is_closed_kind and not self._plan.problem.tree_only:
-            still = np.zeros((*batch, self.mechanism.nv))
-            for state in np.ndindex(batch):
-                q, v = arguments["q"][state], arguments.get("v", still)[state]
-                if np.isfinite([*q, *v]).all():
-                    errors[state] = openness(self.mechanism, q, v)
-        return errors
-
-    def _refusals(self, arguments: list[npt.NDArray[np.float64]], explained: npt.NDArray[np.bool_]) -> list[str]:
-        """A sentence for every guard that is the first to refuse some state; those after it only follow."""
-        program = self._plan.retrace(True)
-        flat = [
-            x.reshape(*x.shape[: x.ndim - len(o.shape)], -1) for x, o in zip(arguments, self._plan.inputs, strict=True)
-        ]
-        columns = [array[..., k] for array in flat for k in range(array.shape[-1])]
-        interpreter = Interpreter(program, columns)
-        found, explained = [], explained | ~np.isfinite(np.stack(columns)).all(axis=0)
-        limit = farthest(fma=host().fma)
-        angles = [np.abs(interpreter.value(angle)) for angle in program.sines_and_cosines]
-        far = np.asarray(np.logical_or.reduce([angle > limit for angle in angles]) & ~explained)
-        if far.any():
-            found.append(
-                f"An angle is larger than {limit:g} rad, where it has no digits left{_where(far)}; take off turns."
-            )
-            explained = explained | far
-        for guard, failed in zip(program.guards, interpreter.failures(), strict=True):
-            failed = np.asarray(failed & ~explained)
-            if failed.any():
-                explained = explained | failed
-                sizes = np.abs(np.broadcast_to(interpreter.value(guard.ref), failed.shape))[failed]
-                worst, relation = (sizes.max(), "at most") if guard.small else (sizes.min(), "more than")
-                found.append(
-                    f"The {guard.label} is {worst:.3g}; it has to be {relation} {guard.threshold:.3g}{_where(failed)}."
-                )
-        return found
 
     def to_c(self, path: str | Path, *, name: str | None = None) -> tuple[Path, Path]:
         """Write the kernel as C99: a source file and its header. Returns both paths.
@@ -378,15 +327,6 @@ def _signature(plan: KernelPlan) -> str:
     return f"{listing(plan.inputs)}->{listing(plan.outputs)}"
 
 
-def _is_foreign(value: Any) -> bool:
-    """Whether an argument is another library's array, which knows how to call a ufunc."""
-    return (
-        not isinstance(value, np.ndarray)
-        and hasattr(type(value), "__array_ufunc__")
-        and (not isinstance(value, np.generic))
-    )
-
-
 def _results(out: Any, shapes: list[tuple[int, ...]]) -> tuple[npt.NDArray[np.float64], ...]:
     if out is None:
         return tuple(np.empty(shape) for shape in shapes)
@@ -394,16 +334,6 @@ def _results(out: Any, shapes: list[tuple[int, ...]]) -> tuple[npt.NDArray[np.fl
     if [array.shape for array in given] != shapes:
         raise ValueError(f"out has shapes {[array.shape for array in given]}, not {shapes}")
     return given
-
-
-def _where(failed: npt.NDArray[np.bool_]) -> str:
-    """Which states of a batch a message is about."""
-    if failed.ndim == 0:
-        return ""
-    places = np.argwhere(failed)
-    shown = ", ".join(str(tuple(p.tolist()) if len(p) > 1 else int(p[0])) for p in places[:_LARGEST_SHOWN])
-    more = f" and {len(places) - _LARGEST_SHOWN} more" if len(places) > _LARGEST_SHOWN else ""
-    return f" at states {shown}{more}"
 
 
 def _cores() -> int:

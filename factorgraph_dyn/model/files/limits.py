@@ -1,4 +1,4 @@
-"""Bounds of joints as files write them: infinite, absurdly large or empty ones bound nothing."""
+"""Bounds of joints as files write them: infinite, absurdly large, empty or negative ones bound nothing."""
 
 from __future__ import annotations
 
@@ -23,3 +23,8 @@ def joint_limits(element: Element, lower: float, upper: float, notes: list[str])
         return None
     lower, upper = (x if abs(x) < UNLIMITED else math.copysign(math.inf, x) for x in (lower, upper))
     return None if math.isinf(lower) and math.isinf(upper) else (lower, upper)
+
+
+def bound(value: float) -> float:
+    """The largest torque or speed that a file means: infinite where it is huge or, as SDF has it, negative."""
+    return value if 0 <= value < UNLIMITED else math.inf

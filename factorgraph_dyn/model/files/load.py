@@ -7,15 +7,17 @@ Files are untrusted: only what the model file's own folder holds is read, sizes 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from factorgraph_dyn.checks import check_kind, check_path
+from factorgraph_dyn.checks import check_kind, check_mapping, check_path, shown
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.files.closures import add_closures, is_closure_file, parse_closures
-from factorgraph_dyn.model.files.formats import Source
+from factorgraph_dyn.model.files.expand_xacro import expanded, is_xacro
+from factorgraph_dyn.model.files.formats import BLANK, NOT_XML, Source
 from factorgraph_dyn.model.files.mjcf import read_actuation
 from factorgraph_dyn.model.files.xml_tree import parse_xml, read_bytes
 from factorgraph_dyn.model.mechanism import Mechanism, check_mechanism
@@ -31,8 +33,9 @@ def load(
     merge_fixed: bool = False,
     closures: str | PathLike[str] | None = None,
     folder: str | PathLike[str] | None = None,
+    xacro_arguments: Mapping[str, str] | None = None,
 ) -> Mechanism:
-    """The mechanism that a URDF, MJCF, SDF or own-format file describes.
+    """The mechanism that a URDF, xacro, MJCF, SDF or own-format file describes.
 
     Args:
         path: The file; a YAML of closures stands for the URDF of the same name beside it; a name such
@@ -43,10 +46,16 @@ def load(
         closures: A YAML file that lists loop closures between links, frames or joints.
         folder: The folder that included files must not leave; default the file's own. Files are sought beside
             the one loaded, then beside the one that includes them; a folder of models may lie above.
+        xacro_arguments: Values of the arguments of a xacro file, by name. Xacro files are programs, which are expanded
+            by the extra ``factorgraph_dyn[xacro]``; give it files you trust.
 
     Raises:
         ModelError: The file cannot be read or makes no mechanism; says file, line and element.
     """
+    if isinstance(path, str) and path.lstrip().startswith(("<", "{")):
+        raise ModelError(
+            f"fgd.load takes the path of a file, and this is a description itself: {shown(path)}. Use fgd.loads(text)."
+        )
     file = check_path(path, "The file to load", ModelError)
     if str(path).startswith(DESCRIPTIONS_PREFIX):
         file = Path(_description_path(str(path).removeprefix(DESCRIPTIONS_PREFIX)))
@@ -56,8 +65,24 @@ def load(
         if closures is not None:
             raise ModelError(f"{file}: the file itself lists closures; give the model's file as path.")
         closures, file = file, file.with_suffix(".urdf")
+        if not file.is_file():
+            raise ModelError(
+                f"{closures}: the file lists loop closures of a model, and there is no {file.name!r} beside it. Give "
+                f"the model's file: fgd.load('model.urdf', closures={str(closures)!r}).",
+                file=str(closures),
+            )
         content = read_bytes(file)
-    mechanism = Source(content, file, root or file.parent, floating_base).read()
+    elif file.suffix in (".yaml", ".yml") and not content.lstrip(BLANK).startswith((b"<", b"{")):
+        raise ModelError(
+            f"{file}: YAML is read only where it lists loop closures (closed_loop: ...). Models are URDF, xacro, MJCF, "
+            "SDF or the package's own JSON: fgd.load('model.urdf', closures='closures.yaml').",
+            file=str(file),
+        )
+    source = Source(content, file, root or file.parent, floating_base)
+    if source.format not in NOT_XML and is_xacro(source.document.root):
+        check_mapping(arguments := xacro_arguments or {}, "xacro_arguments", "a mapping {name: value}")
+        source = replace(source, content=expanded(file, root, arguments))
+    mechanism = source.read()
     if closures is None:
         mechanism = _note_closures(mechanism, file)
     else:

@@ -27,6 +27,7 @@ from factorgraph_dyn.model.files.mjcf_constraints import (
     read_constraints,
 )
 from factorgraph_dyn.model.files.mjcf_inertia import body_link, scaled_to_total
+from factorgraph_dyn.model.files.mjcf_limits import limited_by_actuators, range_bound
 from factorgraph_dyn.model.files.mjcf_scene import (
     MAIN,
     Scene,
@@ -98,7 +99,7 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
     actuators = read_actuators(scene)
     add_actuator_effects(actuators, constraints, joints, scene.notes)
     note_unmodelled(scene, actuators, joints)
-    connections = [_effects_added(c, constraints) for c in draft.connections]
+    connections = [_effects_added(c, constraints) for c in limited_by_actuators(draft.connections, actuators, scene)]
     if actuators:
         driven = {joint for actuator in actuators for joint in actuator.gears}
         connections = [_with_motor(c, c.joint.name in driven) for c in connections]
@@ -290,6 +291,7 @@ def _joint(
             axis=axis if kind in ("hinge", "slide") else (0.0, 0.0, 1.0),
             limits=_limits(element, kind, scene),
             actuated=kind != "free",
+            effort_limit=range_bound(element, scene, "actuatorfrcrange", "actuatorfrclimited"),
             **values,  # type: ignore[arg-type]
         )
     except ModelError as error:

@@ -13,6 +13,7 @@ from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.description import CLOSED, PARTS
 from factorgraph_dyn.model.files.write_native import FORMAT, VERSION
 from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import BOUNDS
 
 TEXTS = {"kind", *(field for _, names in PARTS.values() for field in names)}
 
@@ -97,13 +98,17 @@ def _value(field: str, value: Any, where: str) -> Any:
         if not isinstance(value, list) or len(value) != 2:
             raise ModelError(f"{where}: 'limits' must be null or [lower, upper].")
         return tuple(_limit(item, where) for item in value)
+    if field in BOUNDS:
+        return (
+            [_limit(item, where, field) for item in value] if isinstance(value, list) else _limit(value, where, field)
+        )
     return _numbers(value, f"{where}: '{field}'", 0)
 
 
-def _limit(item: Any, where: str) -> float:
+def _limit(item: Any, where: str, field: str = "limits") -> float:
     if item in ("inf", "-inf"):
         return float(item)
-    number = _numbers(item, f"{where}: 'limits'", 2)
+    number = _numbers(item, f"{where}: '{field}'", 2)
     assert isinstance(number, float)
     return number
 

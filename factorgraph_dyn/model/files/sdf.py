@@ -21,7 +21,7 @@ import numpy as np
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model import joint_kinds
 from factorgraph_dyn.model.assembly import Connection, assemble
-from factorgraph_dyn.model.files.limits import joint_limits
+from factorgraph_dyn.model.files.limits import bound, joint_limits
 from factorgraph_dyn.model.files.sdf_scope import MODEL, WORLD, Scope, child_text, read_pose, read_version, read_world
 from factorgraph_dyn.model.files.sdf_unmodelled import note_unmodelled
 from factorgraph_dyn.model.files.xml_tree import Document, Element
@@ -209,6 +209,7 @@ def _joint(scope: Scope, name: str, element: Element, notes: list[str]) -> Conne
             ("rest", "spring_reference"),
         )
     }
+    bounds = {f"{tag}_limit": [_bound(axis, tag) for axis in axes] for tag in ("effort", "velocity")}
     try:
         joint = Joint(
             scope.full_name(name),
@@ -219,7 +220,7 @@ def _joint(scope: Scope, name: str, element: Element, notes: list[str]) -> Conne
             axis=rows[0] if len(rows) == 1 else np.array(rows or (0.0, 0.0, 1.0)),
             pitch=_pitch(element) if kind == "helical" else 0.0,
             limits=_limits(axes[0], notes) if kind in ("revolute", "prismatic", "helical") else None,
-            **{field: values for field, values in effects.items() if values},  # type: ignore[arg-type]
+            **{field: values for field, values in (effects | bounds).items() if values},  # type: ignore[arg-type]
         )
     except ModelError as error:
         element.fail(str(error))
@@ -271,6 +272,12 @@ def _limits(axis: Element | None, notes: list[str]) -> tuple[float, float] | Non
     lower = _number(limit, "lower", -np.inf, infinite=True)
     upper = _number(limit, "upper", np.inf, infinite=True)
     return joint_limits(limit, lower, upper, notes)
+
+
+def _bound(axis: Element | None, tag: str) -> float:
+    """An axis's largest effort or velocity."""
+    limit = None if axis is None else axis.first("limit")
+    return np.inf if limit is None else bound(_number(limit, tag, np.inf, infinite=True))
 
 
 def _dynamics(axis: Element, tag: str, notes: list[str]) -> float:

@@ -3,6 +3,7 @@
     placement_j   <origin xyz rpy>, the pose of the joint frame in the parent link
     inertia       R I R^T with R from the inertial origin: about the com, in the link's axes
     armature      rotor inertia times the squared reduction of the joint's transmission, where given
+    limits        lower, upper, effort and velocity of <limit>
     mimic         q = multiplier q_source + offset, as a ``Coupling``
 
     loop          <loop type> with <predecessor link>, <successor link>, an <origin> in each, and <axis>
@@ -17,12 +18,15 @@ but usable, or not read, is noted with file and line.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model import joint_kinds
 from factorgraph_dyn.model.assembly import Connection, assemble
-from factorgraph_dyn.model.files.limits import joint_limits
+from factorgraph_dyn.model.files.expand_xacro import HOW, NEEDS_EXPANDING
+from factorgraph_dyn.model.files.limits import bound, joint_limits
 from factorgraph_dyn.model.files.rotations import from_rpy
 from factorgraph_dyn.model.files.urdf_transmissions import reflected_inertias
 from factorgraph_dyn.model.files.urdf_unmodelled import note_unmodelled
@@ -42,7 +46,6 @@ KINDS = {
     "ball": "spherical",
     "universal": "universal",
 }
-XACRO_ONLY = ("xacro:include", "xacro:macro", "xacro:property", "xacro:arg", "xacro:if", "xacro:unless")
 
 
 def read_urdf(document: Document) -> Mechanism:
@@ -86,8 +89,8 @@ def _located(root: Element, error: ModelError) -> ModelError:
 
 def _refuse_xacro(root: Element, notes: list[str]) -> None:
     for child in root.children:
-        if child.tag in XACRO_ONLY:
-            child.fail("this is a xacro file; expand it first: xacro robot.urdf.xacro > robot.urdf")
+        if child.tag in NEEDS_EXPANDING:
+            child.fail(f"this is the text of a xacro file; {HOW} from its file.")
         if child.tag.startswith("xacro:"):
             notes.append(child.note("a xacro element is left unexpanded; it is not read."))
 
@@ -149,6 +152,8 @@ def _connection(element: Element, links: dict[str, Element], armature: float, no
         damping=damping,
         friction=friction,
         limits=_limits(element, kind, notes),
+        effort_limit=_bound(element, "effort"),
+        velocity_limit=_bound(element, "velocity"),
         actuated=not joint_kinds.KINDS[kind].is_free and (element.get("independent") or "").lower() != "false",
     )
     return Connection(joint, where=f"{element.file}:{element.line}: ")
@@ -219,7 +224,7 @@ def _limits(element: Element, kind: str, notes: list[str]) -> tuple[float, float
             notes.append(element.note(f"the {kind} joint has no <limit>; it is not limited."))
         return None
     notes.extend(
-        limit.note(f"the {key} limit is negative: {limit.get(key)}.")
+        limit.note(f"the {key} limit is negative: {limit.get(key)}; it is not used.")
         for key in ("effort", "velocity")
         if limit.get(key) is not None and limit.number(key, infinite=True) < 0
     )
@@ -230,6 +235,12 @@ def _limits(element: Element, kind: str, notes: list[str]) -> tuple[float, float
         notes.append(limit.note("the limit has neither lower nor upper; the joint is not limited."))
         return None
     return joint_limits(limit, lower, upper, notes)
+
+
+def _bound(element: Element, key: str) -> float:
+    """A joint's largest effort or velocity; the format has one for all freedoms."""
+    limit = element.first("limit")
+    return math.inf if limit is None else bound(limit.number(key, math.inf, infinite=True))
 
 
 def _mimic(element: Element, joints: dict[str, Element], notes: list[str]) -> Coupling | None:

@@ -78,13 +78,13 @@ def _default_of(part: Any, item: Any) -> Any:
         return MISSING
     value = getattr(part, item.name)
     if isinstance(value, np.ndarray) and np.ndim(item.default) == 0:
-        return np.full(value.shape, item.default).tolist()
+        return _plain(np.full(value.shape, item.default))
     return _plain(item.default)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return value.tolist()
+        return _plain(value.tolist())
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     if isinstance(value, float) and math.isinf(value):

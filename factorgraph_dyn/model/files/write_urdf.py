@@ -1,8 +1,9 @@
 """A mechanism becomes URDF text, as far as URDF can say it.
 
-URDF has trees of fixed, revolute, continuous, prismatic, planar and floating joints, couplings as mimic,
-damping and friction. Loops and other joints are refused; armature, springs and frames have no
-place and are told in a comment. ``fgd.load`` reads the text back to the same dynamics.
+URDF has trees of fixed, revolute, continuous, prismatic, planar and floating joints with limits, couplings as mimic,
+damping and friction; frames become links without mass on fixed joints. What it has no place for is counted by
+`losses` and refused, or told in comments where losing it is allowed; other joints are refused. ``fgd.load`` reads
+the text back to the same mechanism.
 """
 
 from __future__ import annotations
@@ -13,39 +14,47 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from factorgraph_dyn.errors import ModelError
+from factorgraph_dyn.model.description import GRAVITY
+from factorgraph_dyn.model.edit import free_name
+from factorgraph_dyn.model.files.limits import UNLIMITED
 from factorgraph_dyn.model.mechanism import Mechanism
-from factorgraph_dyn.model.parts import Joint, Link
+from factorgraph_dyn.model.parts import BOUNDS, Frame, Joint, Link
 from factorgraph_dyn.spatial import Floats
 
 KINDS = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
+LIMITED = ("revolute", "prismatic")
+ONE_NUMBER = ("damping", "friction", *BOUNDS)  # of a joint, whatever its freedoms
 
 
-def to_urdf(mechanism: Mechanism) -> str:
+def to_urdf(mechanism: Mechanism, *, lossy: bool = False) -> str:
     """The URDF text of a mechanism.
 
+    Args:
+        mechanism: The mechanism.
+        lossy: Whether what URDF cannot hold may be left out.
+
     Raises:
-        ModelError: It has loops, or joints that URDF does not know.
+        ModelError: It has joints that URDF does not know or, unless that is allowed, something to lose.
     """
-    if mechanism.loops:
-        raise ModelError(
-            f"Mechanism {mechanism.name!r} has loops, which URDF cannot hold; save it in the package's own "
-            "format (.json) instead."
-        )
     if odd := [joint.name for joint in mechanism.joints if joint.kind not in KINDS]:
         raise ModelError(
             f"Joints {', '.join(odd)} have kinds that URDF does not know; it knows {', '.join(KINDS)}. Save the "
             "mechanism in the package's own format (.json) instead, or lock these joints."
         )
+    lost = losses(mechanism)
+    if lost and not lossy:
+        raise ModelError(
+            f"URDF cannot hold all of mechanism {mechanism.name!r}; it would lose {'; '.join(lost)}. Save it in the "
+            "package's own format (.json) instead, or allow the loss (--lossy, lossy=True).",
+            losses=lost,
+        )
     lines = ['<?xml version="1.0"?>', f"<robot name={quoteattr(mechanism.name)}>"]
-    for joint in mechanism.movable_joints:
-        lost = [key for key in ("armature", "stiffness") if np.any(getattr(joint, key))]
-        if lost:
-            lines.append(f"  <!-- joint {_comment(joint.name)}: {', '.join(lost)} has no place in URDF -->")
+    lines += [f"  <!-- not in this file: {_comment(loss)} -->" for loss in lost]
     for link in mechanism.links:
         lines += _link(link)
-    mimics = {coupling.joint: coupling for coupling in mechanism.couplings}
-    if len(mimics) != len(mechanism.couplings):
-        raise ModelError("A joint is coupled to two others; URDF allows one mimic a joint.")
+    for frame in mechanism.frames:
+        lines += _frame(frame, mechanism)
+    mimics = {coupling.joint: coupling for coupling in reversed(mechanism.couplings)}
     for joint in mechanism.joints:
         lines += _joint(joint)
         if (coupling := mimics.get(joint.name)) is not None:
@@ -55,6 +64,35 @@ def to_urdf(mechanism: Mechanism) -> str:
             )
         lines.append("  </joint>")
     return "\n".join([*lines, "</robot>", ""])
+
+
+def losses(mechanism: Mechanism) -> list[str]:
+    """What of a mechanism has no place in URDF, a phrase for each sort of thing, with names."""
+    joints, follows = mechanism.movable_joints, [coupling.joint for coupling in mechanism.couplings]
+    second = [c.name for k, c in enumerate(mechanism.couplings) if c.joint in follows[:k]]
+    found = {
+        "loops": [loop.name for loop in mechanism.loops],
+        "second couplings of a joint": second,
+        "armature of joints": [joint.name for joint in joints if joint.armature.any()],
+        "springs of joints": [joint.name for joint in joints if joint.stiffness.any()],
+        "limits of joints that are neither revolute nor prismatic": [
+            joint.name for joint in joints if joint.limits is not None and joint.kind not in LIMITED
+        ],
+        "effects and limits that differ between the freedoms of joints": [
+            joint.name for joint in joints if any(len(set(getattr(joint, key))) > 1 for key in ONE_NUMBER)
+        ],
+    }
+    told = [f"{noun} {', '.join(names)}" for noun, names in found.items() if names]
+    return told + ([] if np.array_equal(mechanism.gravity, GRAVITY) else [f"gravity {mechanism.gravity.tolist()}"])
+
+
+def _frame(frame: Frame, mechanism: Mechanism) -> list[str]:
+    """A frame as a link without mass on a fixed joint; called ``_frame`` as well where a link has its name."""
+    parts: list[Link | Joint | Frame] = [*mechanism.links, *mechanism.joints, *mechanism.frames]
+    taken = {part.name for part in parts} - {frame.name}
+    name = free_name(f"{frame.name}_frame", taken) if frame.name in mechanism.link_by_name else frame.name
+    joint = Joint(free_name(f"{name}_fixed", taken), "fixed", frame.link, name, frame.placement)
+    return [f"  <link name={quoteattr(name)}/>", *_joint(joint), "  </joint>"]
 
 
 def _link(link: Link) -> list[str]:
@@ -81,26 +119,33 @@ def _link(link: Link) -> list[str]:
 
 def _joint(joint: Joint) -> list[str]:
     T = np.asarray(joint.placement)
-    limits = joint.limits
-    kind = joint.kind
-    unlimited = limits is None or not np.isfinite(limits).all()
-    if kind == "revolute" and unlimited:
-        kind = "continuous"
+    kind = "continuous" if joint.kind == "revolute" and joint.limits is None else joint.kind
+    motor = "" if joint.actuated or joint.type.is_free or not joint.nv else ' independent="false"'
     lines = [
-        f'  <joint name={quoteattr(joint.name)} type="{kind}">',
+        f'  <joint name={quoteattr(joint.name)} type="{kind}"{motor}>',
         f"    <parent link={quoteattr(joint.parent)}/>",
         f"    <child link={quoteattr(joint.child)}/>",
         f"    <origin xyz={_vector(T[:3, 3])} rpy={_vector(_rpy(T[:3, :3]))}/>",
     ]
-    if not joint.type.axis_count:
-        return lines
-    lines.append(f"    <axis xyz={_vector(joint.axes[0])}/>")
-    damping, friction = (float(np.max(getattr(joint, key))) for key in ("damping", "friction"))
+    if joint.type.axis_count:
+        lines.append(f"    <axis xyz={_vector(joint.axes[0])}/>")
+    damping, friction = (float(np.max(getattr(joint, key), initial=0.0)) for key in ("damping", "friction"))
     if damping or friction:
         lines.append(f"    <dynamics damping={_number(damping)} friction={_number(friction)}/>")
-    if limits is not None and not unlimited:
-        lines.append(f'    <limit lower={_number(limits[0])} upper={_number(limits[1])} effort="0" velocity="0"/>')
+    if limit := _limit(joint, kind):
+        lines.append(f"    <limit {limit}/>")
     return lines
+
+
+def _limit(joint: Joint, kind: str) -> str:
+    """The attributes of a joint's <limit>, which other readers want of every revolute and prismatic joint."""
+    bounds = [float(np.max(getattr(joint, key), initial=0.0)) for key in BOUNDS]
+    if not joint.nv or (kind not in LIMITED and not any(map(math.isfinite, bounds))):
+        return ""
+    effort, velocity = map(_bounded, bounds)
+    lower, upper = joint.limits or (-math.inf, math.inf)
+    places = f"lower={_bounded(lower)} upper={_bounded(upper)} " if kind in LIMITED else ""
+    return f"{places}effort={effort} velocity={velocity}"
 
 
 def _rpy(R: Floats) -> Floats:
@@ -114,6 +159,11 @@ def _rpy(R: Floats) -> Floats:
 
 def _number(value: float) -> str:
     return f'"{float(value)!r}"'
+
+
+def _bounded(value: float) -> str:
+    """A bound; other readers know no infinite numbers, and this one takes the largest for them."""
+    return _number(min(max(value, -UNLIMITED), UNLIMITED))
 
 
 def _vector(values: Floats) -> str:

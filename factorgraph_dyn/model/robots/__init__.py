@@ -1,6 +1,8 @@
 """Mechanisms that come with the package, each a function that builds one."""
 
 from collections.abc import Callable
+from difflib import get_close_matches
+from typing import NoReturn
 
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.robots.classic_arms import pendulum, puma560, rrr
@@ -23,6 +25,15 @@ BUILT_IN: dict[str, Callable[[], Mechanism]] = {
     "stewart": stewart,
     "delta": delta,
 }
+
+ALIKE = 0.5  # how much of its letters a name shares with one that may be meant
+
+
+def __getattr__(name: str) -> NoReturn:
+    meant = get_close_matches(name, [*BUILT_IN, "random_tree"], 1, ALIKE)
+    guess = f" Did you mean robots.{meant[0]}()?" if meant else ""
+    raise AttributeError(f"There is no robot {name!r}.{guess} Robots: {', '.join(BUILT_IN)}, random_tree.", name=name)
+
 
 __all__ = [
     "BUILT_IN",

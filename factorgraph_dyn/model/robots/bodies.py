@@ -1,21 +1,14 @@
-"""Links of simple shape and poses with exact entries, for building mechanisms."""
+"""Links of simple shape, for building mechanisms."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn import spatial
 from factorgraph_dyn.model.parts import Link
-from factorgraph_dyn.spatial import Floats
 
 # Quarter turns with exact zeros and ones, which a cosine of pi/2 does not give.
 QUARTER_TURN_X = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
-
-
-def translation(x: float, y: float, z: float) -> Floats:
-    """The pose that only moves, shape (4, 4)."""
-    return spatial.pose(np.eye(3), np.array([x, y, z], dtype=np.float64))
 
 
 def rod(name: str, mass: float, start: npt.ArrayLike, end: npt.ArrayLike, radius: float) -> Link:

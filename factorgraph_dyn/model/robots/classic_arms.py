@@ -8,7 +8,8 @@ from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import check_count
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link
-from factorgraph_dyn.model.robots.bodies import QUARTER_TURN_X, rod, translation
+from factorgraph_dyn.model.placements import translation
+from factorgraph_dyn.model.robots.bodies import QUARTER_TURN_X, rod
 from factorgraph_dyn.spatial import Floats
 
 

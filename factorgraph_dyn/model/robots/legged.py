@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Frame, Joint, Link
-from factorgraph_dyn.model.robots.bodies import box, rod, translation
+from factorgraph_dyn.model.placements import translation
+from factorgraph_dyn.model.robots.bodies import box, rod
 
 X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
 

@@ -14,7 +14,8 @@ from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import check_count
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link, Loop
-from factorgraph_dyn.model.robots.bodies import rod, translation
+from factorgraph_dyn.model.placements import translation
+from factorgraph_dyn.model.robots.bodies import rod
 from factorgraph_dyn.spatial import Floats
 
 LIFT = (0, -1, 0)

@@ -84,3 +84,11 @@ def test_what_is_not_modelled_is_a_warning(warning):
 def test_what_says_nothing_is_not_noted():
     quiet = "<gravity>1</gravity><kinematic>0</kinematic><velocity_decay><linear>0.00</linear></velocity_decay>"
     assert not fgd.loads(marked(quiet + "<enable_wind>0</enable_wind>")).warnings
+
+
+def test_links_called_world_are_told_from_the_world_by_their_models():
+    body = link("world") + link("b") + joint("j", "revolute", "world", "b")
+    mechanism = fgd.loads(world(named("r", body), named("s", body)))
+    assert mechanism.link_names == ("world", "r::world", "r::b", "s::world", "s::b")
+    assert mechanism.joint_names == ("r::floating_base", "r::j", "s::floating_base", "s::j")
+    assert fgd.loads(world(named("r", body))).link_names == ("world", "r::world", "b")
