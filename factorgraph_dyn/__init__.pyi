@@ -12,6 +12,10 @@ from factorgraph_dyn.compiler import (
     compile as compile,
 )
 from factorgraph_dyn.compiler.rollout.rollout import rollout as rollout
+from factorgraph_dyn.compiler.derive.steps import (
+    StepKernel as StepKernel,
+    compile_step as compile_step,
+)
 from factorgraph_dyn.equations import (
     Factor as Factor,
     Known as Known,
@@ -80,6 +84,10 @@ from factorgraph_dyn.show.view.view import (
     view as view,
 )
 from factorgraph_dyn.equations.inputs import Contact as Contact
+from factorgraph_dyn.solve.derivatives import (
+    Derivatives as Derivatives,
+    derivatives as derivatives,
+)
 from factorgraph_dyn.solve.dynamics import (
     forward_dynamics as forward_dynamics,
     hybrid_dynamics as hybrid_dynamics,

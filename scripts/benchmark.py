@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure this package and its peers side by side, in one run on one core, and print the tables as Markdown.
 
-    python scripts/benchmark.py [kernels] [rollouts] [compile] [graph] [chains]      all sections by default
+    python scripts/benchmark.py [kernels] [derivatives] [rollouts] [compile] [graph] [chains]        all by default
 
 Needs the extra ``dev`` (Pinocchio and MuJoCo); nothing else should run on the machine meanwhile. With gcc and CasADi
 (``pip install casadi``), kernels are compared with Pinocchio's algorithms as CasADi writes them in C, too, which takes
@@ -49,6 +49,36 @@ def peak_flops() -> float:
     a, b = np.random.default_rng(0).normal(size=(2, n, n))
     out = np.empty((n, n))
     return 2 * n**3 / best_of(lambda: np.matmul(a, b, out=out), 20)
+
+
+def derivatives() -> None:
+    """Values with derivatives by q and v beside Pinocchio's, which gives those by a or tau with them."""
+    import pinocchio as pin
+
+    from factorgraph_dyn.compare.peers.pinocchio import PinocchioEngine
+
+    rows = []
+    for name in ARMS_AND_HUMANOID:
+        mechanism = fgd.robots.BUILT_IN[name]()
+        peer = PinocchioEngine.build(mechanism)
+        rng = np.random.default_rng(0)
+        starts = [mechanism.random_state(rng) for _ in range(8)]
+        q, v = (np.tile([start[k] for start in starts], (512, 1)) for k in (0, 1))
+        x = rng.normal(size=v.shape)
+        theirs = {"inverse": pin.computeRNEADerivatives, "forward": pin.computeABADerivatives}
+        for problem, outputs in (("inverse", ("tau", "dtau/dq", "dtau/dv")), ("forward", ("a", "da/dq", "da/dv"))):
+            with fresh_cache():
+                cold = seconds(lambda m=mechanism, p=problem, o=outputs: fgd.compile(m, p, outputs=o))
+                kernel = fgd.compile(mechanism, problem, outputs=outputs)
+            out = tuple(np.empty_like(array) for array in kernel(q, v, x))
+            batch = best_of(lambda k=kernel, s=(q, v, x), o=out: k(*s, out=o), 30) / len(q)
+            one = best_of(lambda k=kernel, s=(q[0], v[0], x[0]): k(*s), 2000)
+            words = (peer.model, peer.data, q[0], v[0], x[0])
+            call = best_of(lambda f=theirs[problem], w=words: f(*w), 2000)
+            row = {"robot": name, "problem": problem, "operations": kernel.operations.total, "compile s": cold}
+            row |= {"ns a state": 1e9 * batch, "Pinocchio call ns": 1e9 * call, "batch ratio": call / batch}
+            rows.append(row | {"single call ns": 1e9 * one, "single ratio": call / one})
+    markdown("Value, d/dq and d/dv, batches of 4096", rows)
 
 
 def rollouts() -> None:
@@ -188,7 +218,14 @@ def markdown(title: str, rows: list[dict[str, object]]) -> None:
         )
 
 
-SECTIONS = {"kernels": kernels, "rollouts": rollouts, "compile": compile_times, "graph": graph_calls, "chains": chains}
+SECTIONS = {
+    "kernels": kernels,
+    "derivatives": derivatives,
+    "rollouts": rollouts,
+    "compile": compile_times,
+    "graph": graph_calls,
+    "chains": chains,
+}
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or list(SECTIONS)

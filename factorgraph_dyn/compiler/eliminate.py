@@ -158,7 +158,7 @@ class Elimination:
         """Take one unknown out of all rows; what no row determines becomes a parameter."""
         columns = set(unknown.columns)
         while columns:
-            pivot = self.pivots.choose(columns)
+            pivot = self.choose(columns)
             if pivot is None:
                 self._set_free(columns)
                 return
@@ -167,6 +167,10 @@ class Elimination:
             if pivot.everywhere < _VANISHING or not self.pivots.keeps_sign(self.rows[pivot.row][pivot.column]):
                 self._rotate(pivot)
             self._apply(pivot)
+
+    def choose(self, columns: set[int]) -> Pivot | None:
+        """The best pair of a row and one of the columns; None where no row holds any of them."""
+        return self.pivots.choose(columns)
 
     def _set_free(self, columns: set[int]) -> None:
         """Make parameters of columns that no row can determine."""
@@ -213,10 +217,10 @@ class Elimination:
         """factor row + other_factor other, which becomes the row of that number."""
         mul, columns = self.tape.mul, list({**row, **other})
         terms = [(mul(factor, row.get(c, ZERO)), mul(other_factor, other.get(c, ZERO))) for c in columns]
-        totals = self._sums([(number, column) for column in columns], terms)
+        totals = self.sums([(number, column) for column in columns], terms)
         return {column: ref for column, ref in zip(columns, totals, strict=True) if ref}
 
-    def _sums(self, places: Sequence[tuple[int, int]], terms: Sequence[tuple[int, int]]) -> list[int]:
+    def sums(self, places: Sequence[tuple[int, int]], terms: Sequence[tuple[int, int]]) -> list[int]:
         """References to a + b; zero where it is rounding, which only repeated equations leave unseen by their terms."""
         totals = self.samples.sums(terms)
         if not self.noisy:
@@ -274,7 +278,7 @@ class Elimination:
             for other, ref in pivot_row.items():
                 places.append((number, other))
                 terms.append((row.get(other, ZERO), mul(factor, ref)))
-        for (number, other), (before, _), after in zip(places, terms, self._sums(places, terms), strict=True):
+        for (number, other), (before, _), after in zip(places, terms, self.sums(places, terms), strict=True):
             if after:
                 rows[number][other] = after
                 if other in self.holding:
@@ -325,6 +329,8 @@ class Elimination:
         """Express every eliminated column in parameters, the last eliminated first."""
         tape, solution = self.tape, self.result.solution
         for column, row, inverse in reversed(self.steps):
+            if not self.is_wanted(column):
+                continue
             total: Row = {}
             for other, ref in sorted(row.items()):
                 terms = solution.get(other)
@@ -338,6 +344,10 @@ class Elimination:
             }
         for column in self.result.undetermined:
             solution[column] = {column: ONE}
+
+    def is_wanted(self, column: int) -> bool:
+        """Whether the solution of a column is asked for; what it is made of then is, too."""
+        return True
 
     def _matters(self, parameter: int, ref: int) -> bool:
         """Whether a coefficient is one: of what nothing determines, such as forces within a loop, rounding is none."""

@@ -17,14 +17,16 @@ class Route:
         reframe: Link frames in which constants vanish.
         regroup: Inertia moved to where it costs nothing.
         split: Placements taken in steps.
+        rigid: Derivatives of trees in unknowns in which little changes.
         seed: Of the residues, and of the states and inputs at which pivots are judged.
     """
 
     reframe: bool = True
     regroup: bool = True
     split: bool = True
+    rigid: bool = True
     seed: int = 0
 
 
 CHEAP = Route()
-CAREFUL = (Route(reframe=False, seed=1), Route(reframe=False, regroup=False, split=False, seed=2))
+CAREFUL = (Route(reframe=False, seed=1), Route(reframe=False, regroup=False, split=False, rigid=False, seed=2))

@@ -27,13 +27,15 @@ The work runs once a mechanism, problem and ordering.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from factorgraph_dyn.compiler import program as programs
+from factorgraph_dyn.compiler.derive.again import Again
+from factorgraph_dyn.compiler.derive.derivatives import Derivatives, directions
 from factorgraph_dyn.compiler.describe.free import freed, freed_joints, freed_links
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
@@ -56,7 +58,7 @@ from factorgraph_dyn.equations.free import GRAVITY, PARAMETERS
 from factorgraph_dyn.equations.inputs import contact_pushes
 from factorgraph_dyn.equations.known_motion import link_motion
 from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
-from factorgraph_dyn.equations.quantities import quantity
+from factorgraph_dyn.equations.quantities import quantity, split_derivative
 from factorgraph_dyn.model import Frame, Joint, Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.parameters import parameter_links
@@ -100,7 +102,7 @@ class Tracer:
     bodies: Mechanism
 
     def __init__(self, mechanism: Mechanism, problem: Problem, route: Route = CHEAP) -> None:
-        self.problem = problem
+        self.problem, self.route = problem, route
         self.given = mechanism.tree if problem.tree_only else mechanism
         plain = tidied(self.given)
         shown = [quantity(name) for name in (*problem.arguments, *problem.outputs)]
@@ -146,10 +148,15 @@ class Tracer:
     def run(self, ordering: OrderingLike) -> Traced:
         """The program that an ordering gives."""
         state, graph, chosen, eliminated = self.solved(ordering)
-        outputs = [self.output(name, state, graph, eliminated) for name in self.problem.outputs]
+        derived = self.derivatives(state, graph, chosen, eliminated) if self.problem.derivatives else None
+        outputs = [
+            derived.of(name) if derived and split_derivative(name) else self.output(name, state, graph, eliminated)
+            for name in self.problem.outputs
+        ]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        guards = _distinct([*self.guards(state), *eliminated.guards]) if self.problem.guarded else []
+        watched = [*self.guards(state), *eliminated.guards, *(derived.guards if derived else ())]
+        guards = _distinct(watched) if self.problem.guarded else []
         arguments = [programs.Operand(self.values[name].shape) for name in self.problem.arguments]
         results = [programs.Operand(output.shape) for output in outputs]
         program = programs.build(
@@ -259,8 +266,7 @@ class Tracer:
 
         Derivatives are those of the rows at fixed unknowns, so they keep the accelerations of links among these.
         """
-        derived = any("/" in name for name in self.problem.outputs)
-        if self.problem.known_a.all() and self.problem.kept is None and not derived:
+        if self.problem.known_a.all() and self.problem.kept is None and not self.problem.derivatives:
             return link_motion(state, self.values["a"])
         return None
 
@@ -296,11 +302,34 @@ class Tracer:
 
     def output(self, name: str, state: State, graph: LinearGraph, eliminated: Eliminated) -> References:
         """References of one result."""
+        return read_output(self.read_off(state, graph, eliminated), name)
+
+    def read_off(self, state: State, graph: LinearGraph, eliminated: Eliminated) -> Solved:
+        """What results are read off."""
         links = parameter_links(self.given)
-        solved = Solved(
+        return Solved(
             self.tape, self.mechanism, self.problem, self.values, state, graph, eliminated, self.bodies, links
         )
-        return read_output(solved, name)
+
+    def derivatives(self, state: State, graph: LinearGraph, ordering: Ordering, eliminated: Eliminated) -> Derivatives:
+        """The derivatives that are asked for, by one more elimination."""
+        along = directions(self.tape, self.given, self.values, self.problem.derivatives)
+        rows = self.rows_of(graph, self.columns_of(graph))
+        noisy, sizes = bool(self.mechanism.loops), self.magnitudes.of(graph)
+        _, unknowns = (ordering, []) if self.problem.solves_nothing else self.order(graph, ordering)
+
+        def again(
+            rows: Mapping[int, Row],
+            order: Sequence[Unknown] = unknowns,
+            partners: Mapping[int, int] | None = None,
+            unasked: Container[int] = (),
+        ) -> Again:
+            return Again(self.samples, rows, order, partners or {}, unasked, magnitudes=sizes, noisy=noisy)
+
+        found = Derivatives(self.read_off(state, graph, eliminated), along, rows, again)
+        turns_with_q = bool(self.problem.pushed) and self.problem.wrench_axes == "world"
+        found.solve(rigid=self.route.rigid and not (self.mechanism.loops or turns_with_q or not graph.factors))
+        return found
 
 
 def _know_constants(tape: Tape, mechanism: Mechanism) -> None:

@@ -18,7 +18,7 @@ problem is an entry of `PROBLEMS`. The work runs once a kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
@@ -31,7 +31,15 @@ from factorgraph_dyn.equations.free import GRAVITY, NOTHING_FREE, PARAMETERS, Fr
 from factorgraph_dyn.equations.given import Known, Mask
 from factorgraph_dyn.equations.inputs import Contact, ContactLike, as_contacts, no_inputs
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
-from factorgraph_dyn.equations.quantities import QUANTITIES, check_output, quantity, shape_of, split_name
+from factorgraph_dyn.equations.quantities import (
+    QUANTITIES,
+    check_output,
+    derived_by,
+    quantity,
+    shape_of,
+    split_derivative,
+    split_name,
+)
 from factorgraph_dyn.equations.sensors import (
     Acceleration,
     Accelerometer,
@@ -167,6 +175,11 @@ class Problem:
         return shape_of(mechanism, argument)
 
     @property
+    def derivatives(self) -> tuple[str, ...]:
+        """Those of its outputs that are derivatives."""
+        return tuple(name for name in self.outputs if split_derivative(name))
+
+    @property
     def kept(self) -> str | None:
         """Kind of variable, a or tau, whose unit values are responded to; else None."""
         return PROBLEMS[self.name].kept
@@ -252,13 +265,31 @@ def make_problem(
     chosen, motors = _chosen(mechanism, name, known_accelerations), mechanism.torque_entries(actuated)
     entries = {"none": ~everything, "all": everything, "chosen": chosen, "others": ~chosen, "passive": ~motors}
     sensors = _measurements(mechanism, name, measurements)
-    pushed, shown = _pushed(mechanism, name, external_wrenches), _outputs(mechanism, name, outputs, sensors)
+    pushed = _pushed(mechanism, name, external_wrenches)
     guarded = check_kind(guards, bool, "guards", "True or False")
     places = _contacts(mechanism, name, contacts)
     if kind.inputs and not (motors.any() or places):
         raise no_inputs(mechanism)
     axes, free = check_axes(wrench_axes), _free(mechanism, name, parameters)
-    return Problem(name, shown, entries[kind.a], entries[kind.tau], pushed, guarded, axes, places, sensors, free)
+    asked = Problem(name, (), entries[kind.a], entries[kind.tau], pushed, guarded, axes, places, sensors, free)
+    return replace(asked, outputs=_outputs(mechanism, asked, outputs))
+
+
+def with_closing_derivatives(mechanism: Mechanism, problem: Problem) -> Problem:
+    """The problem with all derivatives that its own have a meaning with.
+
+    In closed loops q, v and given accelerations change together, so that a derivative by one of them says something
+    about the mechanism only with those by the others.
+    """
+    together = [name for name in ("q", "v", "a") if name in problem.arguments]
+    lacking = [
+        f"d{output}/d{name}"
+        for output, arguments in derived_by(problem.outputs).items()
+        if mechanism.is_closed_kind and set(arguments) & set(together)
+        for name in together
+        if name not in arguments
+    ]
+    return replace(problem, outputs=(*problem.outputs, *lacking)) if lacking else problem
 
 
 def solved_problem(mechanism: Mechanism, name: str, known_accelerations: Iterable[str] | None = None) -> Problem:
@@ -369,27 +400,28 @@ def _check_estimated(mechanism: Mechanism, sensors: Sequence[Sensor], name: str)
         frames = outside_frames(sensors)
         check_name(owner, frames, "frame", "what the measurements name an external wrench at", InputError)
     else:
-        check_output(mechanism, name)
+        check_output(mechanism, name, ())
 
 
-def _outputs(
-    mechanism: Mechanism, problem: str, outputs: Sequence[str] | None, sensors: Sequence[Sensor]
-) -> tuple[str, ...]:
-    kind = PROBLEMS[problem]
+def _outputs(mechanism: Mechanism, problem: Problem, outputs: Sequence[str] | None) -> tuple[str, ...]:
+    kind, sensors = PROBLEMS[problem.name], problem.measurements
     if outputs is None:
         usual = kind.outputs or tuple(f"{what}[{tip}]" for tip in mechanism.topology.tips for what in ("T", "J"))
         return (*usual, *(f"W[{frame}]" for frame in outside_frames(sensors)))
     names = as_names(outputs, "outputs")
     if kind.kept:
-        raise InputError(f"The result of problem {problem!r} is one matrix; it takes no outputs.")
+        raise InputError(f"The result of problem {problem.name!r} is one matrix; it takes no outputs.")
     if not names:
         raise InputError("outputs is empty; name at least one, such as 'a' or 'F[joint]'.")
     for name in names:
-        _check_estimated(mechanism, sensors, name) if sensors else check_output(mechanism, name)
+        if sensors:
+            _check_estimated(mechanism, sensors, name)
+        else:
+            check_output(mechanism, name, problem.arguments)
         if kind.solves_nothing and not quantity(name).follows_state:
             raise InputError(
-                f"Problem {problem!r} is given q and v, which do not determine {name}. Take problem 'inverse', which "
-                "is given accelerations, or 'forward', which is given torques, with the same outputs."
+                f"Problem {problem.name!r} is given q and v, which do not determine {name}. Take problem 'inverse', "
+                "which is given accelerations, or 'forward', which is given torques, with the same outputs."
             )
         if name in ("com", "momentum"):
             check_mass(mechanism)

@@ -5,7 +5,7 @@ A new one is an entry of `QUANTITIES`; how a result is read off a solved graph s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -98,13 +98,35 @@ def split_name(name: str) -> tuple[str, str]:
     return (kind, rest[:-1]) if bracket and rest.endswith("]") else (name, "")
 
 
+def split_derivative(name: str) -> tuple[str, str] | None:
+    """The output and the argument of a derivative: ``dF[wrist]/dq`` is of F[wrist] by q; None for what is none."""
+    depth = 0
+    for place, character in enumerate(name):
+        depth += (character == "[") - (character == "]")
+        if not depth and name.startswith("/d", place) and name.startswith("d"):
+            return name[1:place], name[place + 2 :]
+    return None
+
+
+def derived_by(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The arguments that each output is derived by, from the names of derivatives."""
+    found: dict[str, tuple[str, ...]] = {}
+    for output, argument in filter(None, map(split_derivative, names)):
+        found[output] = (*found.get(output, ()), argument)
+    return found
+
+
 def quantity(name: str) -> Quantity:
-    """What a quantity is, by its name or its kind."""
-    return QUANTITIES[split_name(name)[0]]
+    """What a quantity is, by its name or its kind; for a derivative, what is derived."""
+    derived = split_derivative(name)
+    return QUANTITIES[split_name(derived[0] if derived else name)[0]]
 
 
 def meaning(name: str) -> str:
     """What a quantity is, in words."""
+    derived = split_derivative(name)
+    if derived:
+        return f"{name}, row by row, a column for every {'freedom' if derived[1] == 'q' else 'entry'} of {derived[1]}"
     return quantity(name).meaning.format(name)
 
 
@@ -128,8 +150,12 @@ def size_of(mechanism: Mechanism, name: str) -> int:
     return prod(shape_of(mechanism, name))
 
 
-def check_output(mechanism: Mechanism, name: str) -> None:
-    """Raise an InputError that lists all outputs unless there is one of this name."""
+def check_output(mechanism: Mechanism, name: str, arguments: Sequence[str]) -> None:
+    """Raise an InputError that lists all outputs, or all arguments, unless there is an output of this name."""
+    derived = split_derivative(name)
+    if derived:
+        _check_derivative(mechanism, name, *derived, arguments)
+        return
     kind, owner = split_name(name)
     found = QUANTITIES.get(kind)
     if found and found.is_output and (owner in OWNERS[found.of][2](mechanism) if found.of else name == kind):
@@ -139,4 +165,18 @@ def check_output(mechanism: Mechanism, name: str) -> None:
     for of, (one, owners, names) in OWNERS.items():
         if each := " and ".join(f"{kind}[{one}]" for kind, other in kinds if other == of):
             offers.append(f"{each} for the {owners} {', '.join(names(mechanism))}")
+    if arguments:
+        offers.append(f"and the derivatives d<output>/d<argument> by the arguments {', '.join(arguments)}")
     raise InputError(f"There is no output {name!r}. Outputs: {', '.join(offers)}.")
+
+
+def _check_derivative(mechanism: Mechanism, name: str, output: str, argument: str, arguments: Sequence[str]) -> None:
+    """Raise an InputError unless both parts of a derivative are there."""
+    if split_derivative(output):
+        raise InputError(f"The output {name!r} is a derivative of a derivative; kernels give first derivatives only.")
+    check_output(mechanism, output, arguments)
+    if argument not in arguments:
+        raise InputError(
+            f"The output {name!r} is a derivative by {argument!r}, which is not an argument here. "
+            f"Arguments: {', '.join(arguments)}."
+        )

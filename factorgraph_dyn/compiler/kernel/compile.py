@@ -17,7 +17,7 @@ import dataclasses
 import hashlib
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache as memoize
 from pathlib import Path
@@ -40,8 +40,8 @@ from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.inputs import ContactLike
-from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph
-from factorgraph_dyn.equations.quantities import shape_of
+from factorgraph_dyn.equations.problem import Problem, make_problem, problem_graph, with_closing_derivatives
+from factorgraph_dyn.equations.quantities import shape_of, split_derivative
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism
@@ -86,7 +86,9 @@ def compile(
             J[tool] the Jacobian (6, nv), V[tool] the twist and A[tool] the acceleration, all in the frame's own axes
             and A with gravity's -g; F[joint] the wrench of a joint; a, tau; com, momentum (about the com, in world
             axes), kinetic_energy, potential_energy, as the functions of these names give them; regressor
-            (nv, 10 links), kinetic_regressor and potential_regressor (10 links,).
+            (nv, 10 links), kinetic_regressor and potential_regressor (10 links,). Of each of these
+            d<output>/d<argument>, such as "da/dq" or "dF[elbow]/dtau": the derivative, with the axes of the
+            argument after those of the output, for q its freedoms (see docs/derivatives.md).
         external_wrenches: Links and frames on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] about its origin.
         wrench_axes: "local": these wrenches in the link's or frame's own axes; "world": in those of the world.
@@ -174,10 +176,10 @@ def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -
         CompileError: As the classical ordering does.
     """
     *cheaper, classical = candidates(mechanism, problem)
-    trial = Trial(mechanism, problem)
+    trial = Trial(mechanism, with_closing_derivatives(mechanism, problem))
     for candidate in cheaper:
         with suppress(CompileError):
-            made = _attempt(trial, mechanism, candidate.ordering, CHEAP, host, candidate.traced)
+            made = _attempt(trial, mechanism, problem, candidate.ordering, CHEAP, host, candidate.traced)
             if made.proof.is_good:
                 cache.write(_key(mechanism, problem, candidate.ordering, host), made.entry)
                 return _kernel(mechanism, problem, candidate.ordering, made.entry.facts, made.code), candidate.ordering
@@ -192,6 +194,8 @@ def _key(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: m
 def _check_axes(mechanism: Mechanism, problem: Problem) -> None:
     """Raise a CompileError where results have more axes than NumPy's functions can have."""
     axes = sum(len(shape_of(mechanism, name)) for name in problem.outputs)
+    derived = filter(None, map(split_derivative, problem.derivatives))
+    axes += sum(len(problem.shape_of(mechanism, argument)) for _, argument in derived)
     if axes > _MOST_AXES:
         raise CompileError(
             f"The {len(problem.outputs)} outputs have {axes} axes together; NumPy's functions have up to {_MOST_AXES}. "
@@ -245,10 +249,12 @@ def _proved(
     """
     made: list[_Made] = []
     refusals: list[CompileError] = []
-    trial = EstimateTrial(mechanism, problem) if problem.measurements else Trial(mechanism, problem)
+    whole = with_closing_derivatives(mechanism, problem)
+    trial = EstimateTrial(mechanism, problem) if problem.measurements else Trial(mechanism, whole)
     for route in (CHEAP, *CAREFUL):
         try:
-            made.append(_attempt(trial, mechanism, ordering, route, host, traced if route == CHEAP else None))
+            known = traced if route == CHEAP else None
+            made.append(_attempt(trial, mechanism, problem, ordering, route, host, known))
         except CompileError as refusal:
             refusals.append(refusal)
             if not trial.is_regular:
@@ -279,20 +285,43 @@ def _trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route
 def _attempt(
     trial: Trial | EstimateTrial,
     mechanism: Mechanism,
+    problem: Problem,
     ordering: OrderingLike,
     route: Route,
     host: machine.Machine,
     traced: Traced | None = None,
 ) -> _Made:
     """The code that a route gives, and its proof; what has been traced already is not traced again."""
-    traced = traced or _trace(mechanism, trial.problem, ordering, route)
+    traced = traced or _trace(mechanism, problem, ordering, route)
+    kernel, entry, code = _unproved(mechanism, problem, ordering, route, host, traced)
+    function: Callable[..., Any] = kernel.gufunc
+    if trial.problem is not problem:  # it is proved together with the derivatives that its own have a meaning with
+        more = _trace(mechanism, trial.problem, ordering, route)
+        whole, _, _ = _unproved(mechanism, trial.problem, ordering, route, host, more)
+        function = _together(kernel.gufunc, whole.gufunc, len(problem.outputs))
+    proof = trial.judge(function)
+    return _Made(cache.Entry({**entry.facts, "accuracy": proof.accuracy}, entry.code), code, proof)
+
+
+def _together(first: Callable[..., Any], second: Callable[..., Any], count: int) -> Callable[..., tuple[Any, ...]]:
+    """All results of one function, and those of another after as many as the first one has."""
+
+    def both(*arguments: Any) -> tuple[Any, ...]:
+        found = first(*arguments)
+        return (*(found if isinstance(found, tuple) else (found,)), *second(*arguments)[count:])
+
+    return both
+
+
+def _unproved(
+    mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route, host: machine.Machine, traced: Traced
+) -> tuple[Kernel, cache.Entry, machine.LoadedCode]:
+    """The kernel of what a route gave."""
     text = emit_module(traced.program, host) + emit_fastcall(traced.program)
     stored = machine.object_code(text, host)
     code = machine.load(stored, _ENTRIES, host)
     facts = {**_facts(traced), "route": dataclasses.astuple(route), "accuracy": math.nan}
-    unproved = _kernel(mechanism, trial.problem, ordering, facts, code)
-    proof = trial.judge(unproved.gufunc)
-    return _Made(cache.Entry({**facts, "accuracy": proof.accuracy}, stored), code, proof)
+    return _kernel(mechanism, problem, ordering, facts, code), cache.Entry(facts, stored), code
 
 
 def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None) -> OrderingLike:

@@ -106,14 +106,31 @@ class ManyStates:
         V, V_size: Twists of the links by name, shapes (states, 6) and (states, 2).
         joints, loops: What moves, by name, from the base outward.
         directions: What each loop constrains, shape (states, 6, rows), lengths in the given unit.
+        slip: How the sides of each loop move against each other, shape (states, 6).
         losses: Torques that springs, damping and friction take, shape (states, nv).
         numbers: Inertias, effects of joints and gravity, which may differ from state to state.
     """
 
     def __init__(
-        self, mechanism: Mechanism, q: Floats, v: Floats, length: float, numbers: Numbers | None = None
+        self,
+        mechanism: Mechanism,
+        q: Floats,
+        v: Floats,
+        length: float,
+        numbers: Numbers | None = None,
+        near: ManyStates | None = None,
     ) -> None:
-        self.mechanism, self.q, self.v = mechanism, q, v
+        """Evaluate the states.
+
+        Args:
+            mechanism: The mechanism.
+            q, v: The states, shapes (states, nq) and (states, nv).
+            length: The unit of lengths where directions of loops are taken.
+            numbers: What the states bring along of inertias and the like.
+            near: States to which these are close, once or several times over: what jumps, as the signs of
+                friction and the directions of loops may, is taken from there.
+        """
+        self.mechanism, self.q, self.v, self.near = mechanism, q, v, near
         self.numbers = Numbers(mechanism) if numbers is None else numbers
         self.unit = np.array([1.0, 1.0, 1.0, length, length, length])
         self.states = len(q)
@@ -124,6 +141,7 @@ class ManyStates:
         for joint in mechanism.topology.outward:
             self._add(joint)
         self.directions: dict[str, Floats] = {}
+        self.slip: dict[str, Floats] = {}
         self.loops = {loop.name: self._closed(loop) for loop in mechanism.loops}
         self.losses = self._losses()
 
@@ -150,22 +168,45 @@ class ManyStates:
         Ad_link_child = adjoints(np.asarray(loop.successor_placement)[None])[0]
         S, Ad = Ad_link_child @ S_child, adjoints(T_child_parent)
         slip = self.V[loop.successor] - (Ad @ self.V[loop.predecessor][..., None])[..., 0]
-        v = (np.linalg.pinv(S / self.unit[:, None]) @ (slip / self.unit)[..., None])[..., 0]
+        # The joint's own velocity is read where it is, in its frame, as the graph does: so it is off the closure, too.
+        seen = slip @ inverse_adjoints(np.asarray(loop.successor_placement)[None])[0].T
+        v = (np.linalg.pinv(S_child) @ seen[..., None])[..., 0]
         u = (S @ v[..., None])[..., 0]
         bias = brackets(self.V[loop.successor], u) + _subspace_rates(loop, S_child, v) @ Ad_link_child.T
         lever = np.linalg.norm(T_child_parent[:, :3, 3], axis=-1)
-        left, _, _ = np.linalg.svd(S / self.unit[:, None])
-        self.directions[loop.name] = left[:, :, loop.nv :] / self.unit[:, None]
+        self.slip[loop.name] = slip
+        self.directions[loop.name] = self._across(loop, S)
         return JointAtStates(loop.name, loop.predecessor, loop.successor, Ad, S, bias, lever)
+
+    def _across(self, loop: Loop, S: Floats) -> Floats:
+        """What a loop constrains, shape (states, 6, rows)."""
+        unit = self.unit[:, None]
+        if self.near is None:
+            left, _, _ = np.linalg.svd(S / unit)
+            return np.asarray(left[:, :, loop.nv :] / unit)
+        C, S = self._of_near(self.near.directions[loop.name]) * unit, S / unit
+        return np.asarray((C - S @ (np.linalg.pinv(S) @ C)) / unit)
+
+    def _of_near(self, values: Floats) -> Floats:
+        """Values of the near states, once for each of these."""
+        return np.tile(values, (self.states // len(values), *[1] * (values.ndim - 1)))
+
+    def slips(self) -> Floats:
+        """By how much velocities miss loops and couplings, in their directions, shape (states, 1, rows)."""
+        missed = [np.zeros((self.states, 1, 0))]
+        missed += [self.slip[name][:, None] @ C for name, C in self.directions.items()]
+        missed += [here - source for here, source in self._coupled(self.v[:, None])]
+        return np.concatenate(missed, axis=-1)
 
     def _losses(self) -> Floats:
         mechanism = self.mechanism
+        signs = np.sign(self.v if self.near is None else self._of_near(self.near.v))
         losses = np.zeros((self.states, mechanism.nv))
         for joint in mechanism.movable_joints:
             part = mechanism.v_slices[joint.name]
             v = self.v[:, part]
             damping, friction = (self.numbers.effect(kind, joint) for kind in ("damping", "friction"))
-            losses[:, part] = damping * v + friction * np.sign(v)
+            losses[:, part] = damping * v + friction * signs[:, part]
             if joint.nq == joint.nv:
                 losses[:, part] += joint.stiffness * (self.q[:, mechanism.q_slices[joint.name]] - joint.rest)
         return losses

@@ -24,10 +24,11 @@ from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates, Respo
 from factorgraph_dyn.compiler.proof.numbers import Numbers
 from factorgraph_dyn.compiler.proof.place_values import link_wrench
 from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TINY, PlainAnswer, System
+from factorgraph_dyn.compiler.proof.slopes import Slopes
 from factorgraph_dyn.compiler.proof.trials import SEED, make_free, make_trials
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.problem import Problem
-from factorgraph_dyn.equations.quantities import quantity, split_name
+from factorgraph_dyn.equations.quantities import derived_by, quantity, split_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats
@@ -194,8 +195,34 @@ class Trial:
                 for name, result in zip(self.problem.outputs, results, strict=True)
             }
             answered = np.all([np.isfinite(answer).all(axis=(1, 2)) for answer in answers.values()], axis=0)
-            errors = self._errors({name: np.nan_to_num(answer) for name, answer in answers.items()})
+            answers = {name: np.nan_to_num(answer) for name, answer in answers.items()}
+            derived = {name: answers.pop(name) for name in self.problem.derivatives}
+            errors = (self._errors(answers) if answers else {}) | self._slope_errors(derived)
         return self._verdict(errors, answered)
+
+    def _slope_errors(self, answers: dict[str, Floats]) -> dict[str, Floats]:
+        """Errors of derivatives: of the change of each output where all arguments it is derived by change at once."""
+        asked: dict[tuple[str, ...], list[str]] = {}
+        for output, arguments in derived_by(answers).items():
+            asked.setdefault(arguments, []).append(output)
+        errors: dict[str, Floats] = {}
+        for arguments, outputs in asked.items():
+            slopes = Slopes(self, arguments, np.random.default_rng(SEED))
+            for output, (true, scale) in slopes.of(outputs).items():
+                terms = [
+                    answers[f"d{output}/d{name}"].reshape(*true.shape, -1) * along[:, None, None]
+                    for name, along in slopes.direction.items()
+                ]
+                found, size = (sum(part.sum(axis=-1) for part in parts) for parts in (terms, map(np.abs, terms)))
+                errors[f"d{output}/d({', '.join(arguments)})"] = np.abs(found - true) / np.maximum(
+                    np.hypot(scale, size), TINY
+                )
+        return errors
+
+    def solved(self) -> PlainAnswer:
+        """The plain answer at the trial's states."""
+        a, tau = (np.where(self.known[name], self.given[name], 0.0) for name in ("a", "tau"))
+        return self.system.refined(a, tau, self.response, _REFINEMENTS)
 
     def _verdict(self, errors: dict[str, Floats], answered: Mask) -> Proof:
         condition, ordinary = self.system.condition, self.states.ordinary

@@ -131,6 +131,29 @@ def solve_closed(
     )
 
 
+def closed_responses(
+    mechanism: Mechanism, graph: LinearGraph, ordering: Ordering, columns: Sequence[Floats]
+) -> dict[Variable, Floats]:
+    """All variables for many right-hand sides of a solved graph, by one elimination, shape (entries, m) each.
+
+    Args:
+        mechanism: The mechanism.
+        graph: The physics.
+        ordering: Of its variables.
+        columns: Right-hand sides of every factor, shape (rows, m).
+    """
+    units = graph_units(mechanism)
+    sizes, physics = variable_units(graph, units), scale_graph(graph, units)
+    stacked = with_ties(physics, (), _ties(mechanism, graph, sizes))
+    system = LayeredSystem(physics, stacked, (), ordering)
+    found = []
+    for k in range(columns[0].shape[1]):
+        pairs = zip(graph.factors, columns, strict=True)
+        pushed = tuple(Factor(f.kind, f.owner, f.blocks, rows[:, k]) for f, rows in pairs)
+        found.append(system.solve_shifted(scale_graph(LinearGraph(graph.variables, pushed, graph.known), units)))
+    return {v: np.column_stack([sizes[v] * values[v] for values in found]) for v in graph.variables}
+
+
 def eliminated_graph(mechanism: Mechanism, graph: LinearGraph) -> LinearGraph:
     """The graph that is eliminated for a dynamics graph: itself for a tree, in other units and with ties for loops."""
     if not mechanism.is_closed_kind:

@@ -1,0 +1,1 @@
+"""Derivatives of what kernels compute."""

@@ -1,0 +1,55 @@
+"""Integration steps with derivatives: values of rollouts, derivatives of differences."""
+
+import numpy as np
+import pytest
+
+import factorgraph_dyn as fgd
+
+STEP, APART = 0.03, 1e-4
+MIXED = ("revolute", "spherical", "floating", "planar", "universal")
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit", "rk4"])
+def test_steps_change_as_differences_say(integrator):
+    mechanism = fgd.robots.random_tree(3, seed=1, kinds=MIXED)
+    step, nv = fgd.compile_step(mechanism, integrator), mechanism.nv
+    rng = np.random.default_rng(0)
+    (q, v), tau = mechanism.random_state(rng), rng.normal(size=nv)
+    here = step(q, v, tau, STEP)
+
+    def changed(z):
+        there = step(fgd.integrate(mechanism, q, z[:nv]), v + z[nv : 2 * nv], tau + z[2 * nv :], STEP)
+        return np.concatenate([fgd.difference(mechanism, here.q, there.q), there.v])
+
+    weights = np.array([1.0, -8.0, 8.0, -1.0]) / (12 * APART)
+    places = np.array([-2, -1, 1, 2]) * APART
+    expected = np.array([weights @ [changed(k * unit) for k in places] for unit in np.eye(3 * nv)]).T
+    found = np.concatenate([here.A, here.B], axis=-1)
+    assert np.abs(found - expected).max() < 1e-9 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit", "rk4"])
+def test_steps_go_where_rollouts_go_in_batches(integrator):
+    mechanism = fgd.robots.rrr()
+    rng = np.random.default_rng(2)
+    q, v, tau = rng.normal(size=(3, 5, mechanism.nv))
+    step = fgd.compile_step(mechanism, integrator)
+    there = step(q, v, tau, STEP)
+    q_all, v_all = fgd.rollout(mechanism, q, v, tau[:, None], STEP, integrator=integrator)
+    assert np.allclose(there.q, q_all[:, -1], rtol=1e-12)
+    assert np.allclose(there.v, v_all[:, -1], rtol=1e-12)
+    one = step(q[2], v[2], tau[2], STEP)
+    assert np.allclose(one.A, there.A[2], rtol=1e-12)
+    assert np.allclose(one.B, there.B[2], rtol=1e-12)
+
+
+def test_bad_steps_are_refused_in_words():
+    with pytest.raises(fgd.InputError, match="rk4"):
+        fgd.compile_step(fgd.robots.rrr(), "euler")
+    with pytest.raises(fgd.CompileError, match="loops or couplings"):
+        fgd.compile_step(fgd.robots.four_bar())
+    step = fgd.compile_step(fgd.robots.rrr())
+    with pytest.raises(fgd.InputError, match=r"q has shape \(2,\)"):
+        step([0.0, 0.0], np.zeros(3), np.zeros(3), 0.1)
+    with pytest.raises(fgd.InputError, match="number of seconds"):
+        step(np.zeros(3), np.zeros(3), np.zeros(3), np.nan)
