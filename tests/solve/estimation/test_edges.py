@@ -51,10 +51,14 @@ def test_gears():
     first, second = plain.joint_names
     geared = replace(plain, couplings=(fgd.Coupling("gear", second, first, 2.0),))
     q, v = geared.random_state(0)
-    estimate = fgd.estimate(geared, q, v, [S.Torque(first, 0.3, 0.1), S.Torque(second, -0.2, 0.1)])
+    sensors = [S.Torque(first, 0.3, 0.1), S.Torque(second, -0.2, 0.1)]
+    estimate = fgd.estimate(geared, q, v, sensors, actuated=[first, second])
     assert np.allclose(estimate.a, fgd.forward_dynamics(geared, q, v, [0.3, -0.2]).a, rtol=1e-10)
     a = estimate.covariance("a")
     assert np.allclose(a, a[0, 0] * np.outer([1, 2], [1, 2]), rtol=1e-12)
+    follower = fgd.estimate(geared, q, v, sensors)  # what follows a gear has no motor of its own
+    assert np.allclose(follower.a, fgd.forward_dynamics(geared, q, v, [0.3, 0.0]).a, rtol=1e-10)
+    assert np.allclose(follower.innovations[f"Torque[{second}]"], -2.0)
     exact = [S.Acceleration(first, 1.0, 0.0), S.Acceleration(second, 1.0, 0.0)]
     with pytest.raises(fgd.InputError, match="the closure of 'gear'"):
         fgd.estimate(geared, q, v, [*exact, S.Torque(first, 0.3, 0.1)])
