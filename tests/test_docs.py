@@ -1,38 +1,64 @@
-"""Code in the documents runs, and prints what they say."""
+"""The documents: code runs and prints what they say, links lead somewhere, every public name is told."""
 
+import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs").glob("*.md"))
-BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
+import factorgraph_dyn as fgd
+from scripts import pages
+
 LINK = re.compile(r"\]\(([\w./-]+)\)")
+ASSET = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=["']?((?:https?:)?//[^"'> ]+)""")
+TOLD = re.compile(r"^::: factorgraph_dyn\.(\w+)$", re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if "```python" in p.read_text()], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [p for p in pages.pages() if pages.script(p)], ids=lambda page: page.stem)
 def test_pages_print_what_they_say(page, tmp_path):
-    blocks = BLOCK.findall(page.read_text())
-    code = "\n".join(text for kind, text in blocks if kind == "python")
-    said = "\n".join(text.strip() for kind, text in blocks if kind == "text")
-    script = tmp_path / "page.py"
-    script.write_text(code)
-    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True)
+    if pages.lacking(page):
+        pytest.skip(f"without {', '.join(pages.lacking(page))}")
+    done = pages.run(page, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == said
+    assert done.stdout.strip() == pages.said(page)
+    for name in pages.made(page):
+        assert (tmp_path / name).stat().st_size > 0
 
 
-@pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("*.md"))], ids=lambda page: page.stem)
-def test_links_lead_somewhere(page):
-    for target in LINK.findall(page.read_text()):
-        assert (page.parent / target).exists(), target
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built strictly; pictures are left empty, because their pages have tests of their own."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    environment = {**os.environ, "FGD_DOCS": "links", "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=pages.ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_reading_the_site_asks_nothing_of_a_network(site):
+    read = sorted(site.rglob("*.html"))
+    assert len(read) > 30
+    for page in read:
+        assert not ASSET.findall(page.read_text()), page
+    for style in site.rglob("*.css"):
+        assert not re.findall(r"url\(['\"]?(?:https?:)?//", style.read_text()), style
+
+
+def test_links_of_the_repository_lead_somewhere():
+    for page in pages.ROOT.glob("*.md"):
+        for target in LINK.findall(page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_public_name_is_in_the_reference():
+    told = [name for page in (pages.DOCS / "reference").glob("*.md") for name in TOLD.findall(page.read_text())]
+    assert sorted(told) == sorted(fgd.__all__)
 
 
 def test_the_first_screen_of_the_readme_is_code_with_its_output():
-    lines = (ROOT / "README.md").read_text().splitlines()
+    lines = (pages.ROOT / "README.md").read_text().splitlines()
     first = "\n".join(lines[:39])
     (code, output), *_ = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", first, re.DOTALL)
     for wanted in (

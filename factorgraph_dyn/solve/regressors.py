@@ -42,7 +42,9 @@ def regressor(
 
     Args:
         mechanism: The mechanism; its own inertias do not matter.
-        q, v, a: Coordinates, velocities and accelerations, shapes (..., nq) and (..., nv); leading axes broadcast.
+        q: Coordinates, rad and m, shape (..., nq); leading axes of q, v and a broadcast.
+        v: Velocities, rad/s and m/s, shape (..., nv).
+        a: Accelerations, rad/s^2 and m/s^2, shape (..., nv).
         links: Links whose parameters are asked for, in the order of the columns; by default all but the base.
 
     Raises:
@@ -65,7 +67,8 @@ def energy_regressors(
 
     Args:
         mechanism: The mechanism; its own inertias do not matter.
-        q, v: Coordinates and velocities, shapes (..., nq) and (..., nv); leading axes broadcast.
+        q: Coordinates, rad and m, shape (..., nq); leading axes of q and v broadcast.
+        v: Velocities, rad/s and m/s, shape (..., nv).
         links: Links whose parameters are asked for, in the order of the entries; by default all but the base.
 
     Raises:

@@ -88,7 +88,7 @@ def compile(
             axes), kinetic_energy, potential_energy, as the functions of these names give them; regressor
             (nv, 10 links), kinetic_regressor and potential_regressor (10 links,). Of each of these
             d<output>/d<argument>, such as "da/dq" or "dF[elbow]/dtau": the derivative, with the axes of the
-            argument after those of the output, for q its freedoms (see docs/derivatives.md).
+            argument after those of the output, for q its freedoms (see docs/understand/derivatives.md).
         external_wrenches: Links and frames on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] about its origin.
         wrench_axes: "local": these wrenches in the link's or frame's own axes; "world": in those of the world.
