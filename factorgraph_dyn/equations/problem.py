@@ -235,7 +235,7 @@ def make_problem(
     wrench_axes: str = "local",
     contacts: Sequence[ContactLike] = (),
     measurements: Sequence[Sensor] = (),
-    parameters: str | Sequence[str] = (),
+    parameters: str | Sequence[str] | None = None,
 ) -> Problem:
     """The problem that a user's words describe.
 
@@ -355,8 +355,8 @@ def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[s
     return names
 
 
-def _free(mechanism: Mechanism, problem: str, words: str | Sequence[str]) -> Free:
-    free = free_parameters(mechanism, words)
+def _free(mechanism: Mechanism, problem: str, words: str | Sequence[str] | None) -> Free:
+    free = NOTHING_FREE if words is None else free_parameters(mechanism, words)
     if problem == "estimate" and free.arguments:
         raise InputError(
             "Kernels of estimates have constant parameters; give the mechanism others with mechanism.with_parameters."

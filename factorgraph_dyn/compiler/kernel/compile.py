@@ -65,7 +65,7 @@ def compile(
     wrench_axes: Axes = "local",
     contacts: Sequence[ContactLike] = (),
     guards: bool = True,
-    parameters: str | Sequence[str] = (),
+    parameters: str | Sequence[str] | None = None,
     measurements: Sequence[Sensor] = (),
 ) -> Kernel:
     """A kernel: machine code for one problem of one mechanism, called like a function.

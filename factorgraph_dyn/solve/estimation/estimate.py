@@ -98,12 +98,13 @@ def estimate(
         model_noise: Standard deviation of the balance of every link [moment; force], one number or six, or a
             covariance, or these by link name; without it the equations hold exactly.
         undetermined: What to do where the measurements leave variables open: "error" names them and sensors that
-            would tell, "infinite" answers nan with infinite variance there.
+            would tell, "infinite" answers nan with infinite variance there. Internal wrenches of redundant loops, which
+            no motion tells, are nan with infinite variance by either word until a sensor reads them.
 
     Raises:
         InputError: Bad input: sensors of what is not there, covariances that are not positive definite, exact
             measurements that contradict each other or the equations.
-        SingularSystemError: The measurements leave variables open.
+        SingularSystemError: The measurements leave motions, torques or outside wrenches open.
     """
     state = check_state(mechanism, q, v)
     sensors = check_sensors(measurements, of_velocities=False)

@@ -14,6 +14,7 @@ from factorgraph_dyn.checks import check_choice
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.posterior import INDEPENDENT, UNTESTED, Evidence, Posterior, joined, posterior
+from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.motion.closure import rank_tolerance
@@ -27,6 +28,10 @@ from factorgraph_dyn.solve.solution import check_residual
 from factorgraph_dyn.spatial import Floats
 
 UNDETERMINED = ("error", "infinite")
+INTERNAL = (
+    "F",
+    "lambda",
+)  # wrenches that a redundant loop leaves open whatever moves, as ``Solution.not_unique`` tells
 Entries = npt.NDArray[np.intp]
 
 
@@ -190,7 +195,8 @@ def infer(
     tolerance = rank_tolerance(mechanism) if closed else INDEPENDENT
     found = posterior(joined(parts, form.N.shape[1]), tolerance, tolerance if closed else 0.0)
     estimate = kind(form.state, sensors, np.nan, form, found, rows, noises)
-    if undetermined == "error" and estimate.undetermined:
+    missing = [name for name in estimate.undetermined if split_name(name)[0] not in INTERNAL]
+    if undetermined == "error" and missing:
         raise not_determined(form, list(estimate.undetermined), found.basis.open_directions, tolerance)
     object.__setattr__(estimate, "residual", _residual(estimate, form))
     return estimate
