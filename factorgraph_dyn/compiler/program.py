@@ -25,6 +25,7 @@ from factorgraph_dyn.compiler.tape.tape import Node, Tape, operands
 
 DIVISION_TIME = 12.0  # instructions that one vector division takes the time of
 SINCOS_TIME = 30.0  # and a sine and cosine together
+WORTH_SPARING = 0.2  # of a matrix, to look up where its entries are
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,25 @@ class Program:
     def operands(self, node: int) -> tuple[int, ...]:
         """The nodes an operation reads."""
         return operands(self.nodes[node])
+
+    @cached_property
+    def sources(self) -> tuple[int | None, ...]:
+        """For every output, the first one that has its value; None for a zero.
+
+        Matrices of which a good part is zero, or repeats itself, are computed without that part and filled up when
+        they are handed out; of all other results every entry is its own source.
+        """
+        found: list[int | None] = list(range(len(self.outputs)))
+        first: dict[int, int] = {}
+        start = 0
+        for operand in self.results:
+            here = range(start, start + operand.size)
+            start += operand.size
+            alike = [None if not self.outputs[k] else first.setdefault(self.outputs[k], k) for k in here]
+            spared = sum(source != k for source, k in zip(alike, here, strict=True))
+            if len(operand.shape) > 1 and spared >= WORTH_SPARING * operand.size:
+                found[here.start : here.stop] = alike
+        return tuple(found)
 
     @cached_property
     def sines_and_cosines(self) -> Mapping[int, list[int]]:

@@ -236,3 +236,20 @@ def test_derivatives_by_constants_that_are_arguments_are_proved():
     outputs = ("a", "da/dq", "da/dgravity", "da/ddamping[joint1]")
     kernel = fgd.compile(fgd.robots.rrr(), "forward", parameters=["gravity", "damping[joint1]"], outputs=outputs)
     assert kernel.accuracy < 1e-10
+
+
+def test_zeros_of_matrices_are_handed_out_like_numbers():
+    """They are no values of the code: of full and broken tiles, in any strides, and nan where all of a state is."""
+    mechanism = fgd.robots.puma560()
+    kernel = fgd.compile(mechanism, "forward", outputs=FORWARD)
+    rng = np.random.default_rng(0)
+    q, v, tau = rng.normal(size=(3, 19, 6))
+    q[5, 2] = np.nan
+    single = [kernel(*state) for state in zip(q, v, tau, strict=True)]
+    strided = tuple(np.full((19, *part.shape[::-1]), 7.0).swapaxes(-1, -part.ndim) for part in single[0])
+    for results in (kernel(q, v, tau), kernel(q, v, tau, out=strided)):
+        for k, result in enumerate(results):
+            assert np.array_equal(result, [parts[k] for parts in single], equal_nan=True)
+            assert np.isnan(result[5]).all()
+            assert not np.isnan(np.delete(result, 5, axis=0)).any()
+    assert (single[0][1][:, 0] == 0.0).all()

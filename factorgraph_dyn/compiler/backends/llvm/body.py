@@ -53,7 +53,9 @@ class Body:
         calls: What runs, in order.
         slots: Length of the workspace in vectors.
         output_slot: Where the outputs start; the inputs start at 0.
-        guard_slot: Where the guard is: not a number in lanes whose outputs are not to be trusted.
+        guard_slot: Where the guard is, after the outputs: not a number in lanes whose outputs are not to be trusted,
+            else zero.
+        outputs: The slot of every output: several have the same value, and zeros are those of the guard.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Body:
     slots: int
     output_slot: int
     guard_slot: int
+    outputs: tuple[int, ...]
 
 
 def emit_body(program: Program, width: int, *, fma: bool, segment: int = SEGMENT, name: str = "") -> Body:
@@ -86,7 +89,8 @@ class Functions:
         self.width = width
         self.fma = fma
         self.output_slot = len(program.inputs)
-        self.guard_slot = self.output_slot + len(program.outputs)
+        self.stored = [place for place, source in enumerate(program.sources) if source == place]
+        self.guard_slot = self.output_slot + len(self.stored)
         angle_slot = self.guard_slot + 1
         self.slot = {node: place for place, node in enumerate(program.inputs)}
         self.angle_slots = {
@@ -125,8 +129,9 @@ class Functions:
         uses: defaultdict[int, int] = defaultdict(int)
         self.outputs_of: defaultdict[int, list[tuple[int, bool]]] = defaultdict(list)
         self.guards_of: defaultdict[int, list[Guard]] = defaultdict(list)
-        for place, ref in enumerate(program.outputs):
-            self.outputs_of[abs(ref)].append((self.output_slot + place, ref < 0))
+        for slot, place in enumerate(self.stored, start=self.output_slot):
+            ref = program.outputs[place]
+            self.outputs_of[abs(ref)].append((slot, ref < 0))
         for guard in program.guards:
             self.guards_of[abs(guard.ref)].append(guard)
         for node in (*self.outputs_of, *self.guards_of, *self.angle_slots):
@@ -173,7 +178,9 @@ class Functions:
         for start in range(0, len(self.many), SEGMENT):
             calls.append(Call(len(pieces)))
             pieces.append(self.stores(len(pieces), self.many[start : start + SEGMENT]))
-        return Body(self.name, "\n".join(pieces), tuple(calls), self.end, self.output_slot, self.guard_slot)
+        text, slots = "\n".join(pieces), dict(zip(self.stored, range(self.output_slot, self.guard_slot), strict=True))
+        outputs = tuple(self.guard_slot if source is None else slots[source] for source in self.program.sources)
+        return Body(self.name, text, tuple(calls), self.end, self.output_slot, self.guard_slot, outputs)
 
     def stores(self, number: int, outputs: list[tuple[int, int, bool]]) -> str:
         """A function that stores outputs which need no arithmetic: nodes, slots, and whether they are negative."""

@@ -12,30 +12,66 @@ depends on where in a batch its state is. The work runs once a kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 from factorgraph_dyn.compiler.backends.llvm.body import Body
-from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, row_functions, spread_pick
+from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, row_functions, spread_pick, store_listed
 from factorgraph_dyn.compiler.backends.llvm.sincos import sincos_functions
 from factorgraph_dyn.compiler.program import Operand, Program
 
 
 def emit_driver(body: Body, program: Program, width: int, *, fma: bool) -> str:
     """Entry points and helpers around a body."""
-    inputs, outputs = program.arguments, program.results
-    sizes, out_sizes = ({operand.size for operand in operands} for operands in (inputs, outputs))
+    inputs, outputs = _inputs(program), _outputs(program, body)
+    sizes, out_sizes = ({one.operand.size for one in moved if not one.table} for moved in (inputs, outputs))
     return "\n".join(
         [
             sincos_functions(width, fma=fma),
             gather_scatter(width),
             row_functions(sizes, out_sizes, width),
-            evaluate_function(body, sum(operand.size for operand in outputs), width),
+            store_listed(width),
+            *(one.table for one in outputs),
+            evaluate_function(body, width),
             _loop(body, inputs, outputs, width),
             _one(body, inputs, outputs, width),
         ]
     )
 
 
-def evaluate_function(body: Body, outputs: int, width: int) -> str:
+@dataclass(frozen=True)
+class _Moved:
+    """An argument or result, and where its values are.
+
+    Attributes:
+        operand: Its shape.
+        slot: The first of its values, which follow each other unless there is a table.
+        table: IR of the table of their slots, ``@slots<k>``; empty where there is none.
+    """
+
+    operand: Operand
+    slot: int
+    table: str = ""
+
+
+def _inputs(program: Program) -> list[_Moved]:
+    ends = accumulate((operand.size for operand in program.arguments), initial=0)
+    return [_Moved(operand, slot) for operand, slot in zip(program.arguments, ends, strict=False)]
+
+
+def _outputs(program: Program, body: Body) -> list[_Moved]:
+    found, start = [], 0
+    for k, operand in enumerate(program.results, start=len(program.arguments)):
+        slots = body.outputs[start : start + operand.size]
+        start += operand.size
+        in_order = slots == tuple(range(slots[0], slots[0] + len(slots))) if slots else True
+        listed = ", ".join(f"i32 {slot}" for slot in slots)
+        table = "" if in_order else f"@slots{k} = private unnamed_addr constant [{len(slots)} x i32] [{listed}]"
+        found.append(_Moved(operand, slots[0] if in_order and slots else 0, table))
+    return found
+
+
+def evaluate_function(body: Body, width: int) -> str:
     """@<name>evaluate(workspace): columns in, columns out."""
     vector = f"<{width} x double>"
     lines = [
@@ -70,7 +106,7 @@ def evaluate_function(body: Body, outputs: int, width: int) -> str:
         f"  %y = select <{width} x i1> %bad, {vector} %guard, {vector} %x",
         f"  store {vector} %y, ptr %p, align {8 * width}",
         "  %k1 = add i64 %k, 1",
-        f"  %more = icmp ult i64 %k1, {outputs}",
+        f"  %more = icmp ult i64 %k1, {body.guard_slot - body.output_slot}",
         "  br i1 %more, label %next, label %done",
         "done:",
         "  ret void",
@@ -83,9 +119,9 @@ def _workspace(body: Body, width: int) -> str:
     return f"  %w = alloca [{body.slots * width} x double], align {8 * width}"
 
 
-def _loop(body: Body, inputs: Sequence[Operand], outputs: Sequence[Operand], width: int) -> str:
+def _loop(body: Body, inputs: Sequence[_Moved], outputs: Sequence[_Moved], width: int) -> str:
     """@loop(args, dimensions, steps, data) as NumPy calls it."""
-    operands = [*inputs, *outputs]
+    operands = [one.operand for one in (*inputs, *outputs)]
     lines = [
         "define void @loop(ptr %args, ptr %dimensions, ptr %steps, ptr %data) #2 {",
         "entry:",
@@ -118,14 +154,11 @@ def _loop(body: Body, inputs: Sequence[Operand], outputs: Sequence[Operand], wid
         f"  %full = icmp sge i64 %left, {width}",
         f"  %count = select i1 %full, i64 {width}, i64 %left",
     ]
-    slot = 0
-    for k, operand in enumerate(inputs):
-        lines += _transfer(k, operand, "load", "gather", slot, width)
-        slot += operand.size
+    for k, moved in enumerate(inputs):
+        lines += _transfer(k, moved, "load", "gather", width)
     lines.append("  call void @evaluate(ptr %w)")
-    for k, operand in enumerate(outputs, start=len(inputs)):
-        lines += _transfer(k, operand, "store", "scatter", slot, width)
-        slot += operand.size
+    for k, moved in enumerate(outputs, start=len(inputs)):
+        lines += _transfer(k, moved, "store", "scatter", width)
     lines += [
         "  br label %next",
         "next:",
@@ -157,44 +190,48 @@ def _packed(k: int, operand: Operand, strides: list[str]) -> list[str]:
     return [*lines, f"  %packed{k} = and i1 %near{k}, true"]
 
 
-def _transfer(k: int, operand: Operand, fast: str, slow: str, slot: int, width: int) -> list[str]:
+def _transfer(k: int, moved: _Moved, fast: str, slow: str, width: int) -> list[str]:
     """Move one operand's tile between rows and columns."""
+    operand = moved.operand
     if not operand.size:
         return []
     columns = operand.shape[-1] if operand.shape else 1
     rows = operand.size // columns
+    table = f", ptr @slots{k}" if moved.table else ""
+    listed = "_listed" if table else ""
+    quick = f"{fast}_listed(ptr %slot{k}{table}, i64 {operand.size}" if table else f"{fast}{operand.size}(ptr %slot{k}"
     return [
         f"  %off{k} = mul i64 %i, %stride{k}",
         f"  %at{k} = getelementptr i8, ptr %base{k}, i64 %off{k}",
-        f"  %slot{k} = getelementptr <{width} x double>, ptr %w, i64 {slot}",
+        f"  %slot{k} = getelementptr <{width} x double>, ptr %w, i64 {moved.slot}",
         f"  %quick{k} = and i1 %full, %packed{k}",
         f"  br i1 %quick{k}, label %fast{k}, label %slow{k}",
         f"fast{k}:",
-        f"  call void @{fast}{operand.size}(ptr %slot{k}, ptr %at{k}, i64 %stride{k})",
+        f"  call void @{quick}, ptr %at{k}, i64 %stride{k})",
         f"  br label %then{k}",
         f"slow{k}:",
-        f"  call void @{slow}(ptr %slot{k}, ptr %at{k}, i64 %count, i64 {rows}, i64 {columns}, "
-        f"i64 %stride{k}, i64 %row{k}, i64 %column{k})",
+        f"  call void @{slow}{listed}(ptr %slot{k}, ptr %at{k}, i64 %count, i64 {rows}, i64 {columns}, "
+        f"i64 %stride{k}, i64 %row{k}, i64 %column{k}{table})",
         f"  br label %then{k}",
         f"then{k}:",
     ]
 
 
-def _one(body: Body, inputs: Sequence[Operand], outputs: Sequence[Operand], width: int) -> str:
+def _one(body: Body, inputs: Sequence[_Moved], outputs: Sequence[_Moved], width: int) -> str:
     """@one(pointers): one state; inputs and outputs contiguous, in the order of the signature."""
     lines = ["define void @one(ptr %args) #2 {", "entry:", _workspace(body, width)]
-    slot = 0
-    for k, operand in enumerate([*inputs, *outputs]):
+    for k, moved in enumerate([*inputs, *outputs]):
         if k == len(inputs):
             lines.append("  call void @evaluate(ptr %w)")
-        if not operand.size:
+        size = moved.operand.size
+        if not size:
             continue
-        name = "spread" if k < len(inputs) else "pick"
+        name = "spread" if k < len(inputs) else "pick_listed" if moved.table else "pick"
+        table = f", ptr @slots{k}" if moved.table else ""
         lines += [
             f"  %ap{k} = getelementptr ptr, ptr %args, i64 {k}",
             f"  %a{k} = load ptr, ptr %ap{k}, align 8",
-            f"  %s{k} = getelementptr <{width} x double>, ptr %w, i64 {slot}",
-            f"  call void @{name}(ptr %s{k}, ptr %a{k}, i64 {operand.size})",
+            f"  %s{k} = getelementptr <{width} x double>, ptr %w, i64 {moved.slot}",
+            f"  call void @{name}(ptr %s{k}, ptr %a{k}, i64 {size}{table})",
         ]
-        slot += operand.size
     return "\n".join([spread_pick(width), *lines, "  ret void", "}"])

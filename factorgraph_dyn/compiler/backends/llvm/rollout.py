@@ -70,7 +70,6 @@ class _Emitter:
         self.a = programs.forward.results[0].size
         self.step_slot = self.advances[0].output_slot - 1
         self.shares = not self.stages
-        self.outputs = {"": self.a} | {body.name: self.state for body in self.bodies[1:]}
         self.lines: list[str] = []
         self.counter = 0
 
@@ -89,7 +88,7 @@ class _Emitter:
                 *(self._tile_function("load", "gather", size) for size in sorted(in_sizes)),
                 *(self._tile_function("store", "scatter", size) for size in sorted(out_sizes)),
                 *(body.text for body in self.bodies),
-                *(evaluate_function(body, self.outputs[body.name], self.width) for body in self.bodies),
+                *(evaluate_function(body, self.width) for body in self.bodies),
                 self._step_function(),
                 self._tile_functions(),
                 self._loop(),

@@ -6,6 +6,9 @@ Takes sizes and a vector width; gives IR text of functions that move one tile.
     @gather, @scatter       any strides and counts, number by number
     @spread, @pick          one state
 
+Of matrices that have many zeros only the other entries are values; tables say in which slot each entry's is, and the
+functions that hand them out are @store_listed, @scatter_listed and @pick_listed.
+
 The work runs once a kernel.
 """
 
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+LARGEST_PIECE = 4  # columns of a block
 LARGEST = 64  # columns moved by one function: those of many hundred take LLVM minutes
 
 
@@ -43,7 +47,7 @@ def _in_parts(name: str, size: int, width: int) -> str:
 def _pieces(size: int, width: int) -> list[tuple[int, int]]:
     """(first column, columns) of the blocks that a row is cut into; widths are powers of two."""
     pieces, start = [], 0
-    for piece in (4, 2, 1):
+    for piece in (LARGEST_PIECE, 2, 1):
         while piece <= width and size - start >= piece:
             pieces.append((start, piece))
             start += piece
@@ -119,29 +123,74 @@ def store_rows(size: int, width: int) -> str:
     for lane in range(width):
         lines += [f"  %o{lane} = mul i64 %stride, {lane}", f"  %r{lane} = getelementptr i8, ptr %rows, i64 %o{lane}"]
     for start, piece in _pieces(size, width):
-        vectors = []
+        columns = []
         for column in range(start, start + piece):
             lines += [
                 f"  %s{column} = getelementptr <{width} x double>, ptr %w, i64 {column}",
                 f"  %c{column} = load <{width} x double>, ptr %s{column}, align {8 * width}",
             ]
-            vectors.append(f"%c{column}")
-        stage = piece // 2
-        while stage:
-            vectors = _butterfly(lines, vectors, width, stage, f"t{start}")
-            stage //= 2
-        for group, vector in enumerate(vectors):
-            for lane in range(group, width, piece):
-                name = f"{start}_{lane}"
-                first = lane - group
-                indices = ", ".join(f"i32 {j}" for j in range(first, first + piece))
-                lines += [
-                    f"  %e{name} = shufflevector <{width} x double> {vector}, "
-                    f"<{width} x double> poison, <{piece} x i32> <{indices}>",
-                    f"  %p{name} = getelementptr double, ptr %r{lane}, i64 {start}",
-                    f"  store <{piece} x double> %e{name}, ptr %p{name}, align 8",
-                ]
+            columns.append(f"%c{column}")
+        _store_block(lines, columns, width, str(start))
     return "\n".join([*lines, "  ret void", "}"])
+
+
+def _store_block(lines: list[str], columns: list[str], width: int, start: str) -> None:
+    """Columns of all lanes into the rows %r<lane>, from an entry on."""
+    piece, tag = len(columns), start.removeprefix("%")
+    vectors, stage = columns, piece // 2
+    while stage:
+        vectors = _butterfly(lines, vectors, width, stage, f"t{tag}")
+        stage //= 2
+    for group, vector in enumerate(vectors):
+        for lane in range(group, width, piece):
+            name = f"{tag}_{lane}"
+            first = lane - group
+            indices = ", ".join(f"i32 {j}" for j in range(first, first + piece))
+            lines += [
+                f"  %e{name} = shufflevector <{width} x double> {vector}, "
+                f"<{width} x double> poison, <{piece} x i32> <{indices}>",
+                f"  %p{name} = getelementptr double, ptr %r{lane}, i64 {start}",
+                f"  store <{piece} x double> %e{name}, ptr %p{name}, align 8",
+            ]
+
+
+def store_listed(width: int) -> str:
+    """@store_listed(slots, table, entries, rows, stride): a full tile whose values are where a table says."""
+    piece = min(width, LARGEST_PIECE)
+    lines = ["define internal void @store_listed(ptr noalias %w, ptr %table, i64 %n, ptr %rows, i64 %stride) #0 {"]
+    lines += ["entry:"]
+    for lane in range(width):
+        lines += [f"  %o{lane} = mul i64 %stride, {lane}", f"  %r{lane} = getelementptr i8, ptr %rows, i64 %o{lane}"]
+    lines += [f"  %whole = and i64 %n, -{piece}", "  br label %blocks"]
+    for loop, size, start, end, then in (
+        ("block", piece, "0", "%whole", "%singles"),
+        ("single", 1, "%whole", "%n", "%end"),
+    ):
+        before = "%entry" if loop == "block" else "%blocks"
+        lines += [
+            f"{loop}s:",
+            f"  %{loop} = phi i64 [{start}, {before}], [%{loop}_next, %{loop}_body]",
+            f"  %{loop}_more = icmp ult i64 %{loop}, {end}",
+            f"  br i1 %{loop}_more, label %{loop}_body, label {then}",
+            f"{loop}_body:",
+        ]
+        columns = [_listed_value(lines, f"%{loop}", k, width) for k in range(size)]
+        _store_block(lines, columns, width, f"%{loop}")
+        lines += [f"  %{loop}_next = add i64 %{loop}, {size}", f"  br label %{loop}s"]
+    return "\n".join([*lines, "end:", "  ret void", "}"])
+
+
+def _listed_value(lines: list[str], start: str, k: int, width: int) -> str:
+    """The vector of entry start + k."""
+    name = f"{start}_{k}"
+    lines += [
+        f"  {name}_at = add i64 {start}, {k}",
+        f"  {name}_entry = getelementptr i32, ptr %table, i64 {name}_at",
+        f"  {name}_slot = load i32, ptr {name}_entry, align 4",
+        f"  {name}_value = getelementptr <{width} x double>, ptr %w, i32 {name}_slot",
+        f"  {name} = load <{width} x double>, ptr {name}_value, align {8 * width}",
+    ]
+    return name
 
 
 def gather_scatter(width: int) -> str:
@@ -150,10 +199,10 @@ def gather_scatter(width: int) -> str:
     @gather repeats the last row in the lanes beyond the batch; @scatter writes only real rows.
     """
 
-    def nest(name: str, body: str) -> str:
+    def nest(name: str, body: str, more: str = "", slot: str = "  %slot = add i64 %rw, %c") -> str:
         return f"""
 define internal void @{name}(ptr noalias %w, ptr %base, i64 %count, i64 %rows, i64 %columns,
-    i64 %lane_stride, i64 %row_stride, i64 %column_stride) #1 {{
+    i64 %lane_stride, i64 %row_stride, i64 %column_stride{more}) #1 {{
 entry:
   %last = sub i64 %count, 1
   br label %lanes
@@ -174,7 +223,7 @@ column_loop:
   %c = phi i64 [0, %row_loop], [%c1, %column_next]
   %co = mul i64 %c, %column_stride
   %cp = getelementptr i8, ptr %rp, i64 %co
-  %slot = add i64 %rw, %c
+{slot}
   %sv = mul i64 %slot, {width}
   %si = add i64 %sv, %l
   %sp = getelementptr double, ptr %w, i64 %si
@@ -197,24 +246,36 @@ done:
 }}"""
 
     gather = nest("gather", "  %x = load double, ptr %cp, align 1\n  store double %x, ptr %sp, align 8")
-    scatter = nest("scatter", "  %x = load double, ptr %sp, align 8\n  store double %x, ptr %cp, align 1")
+    move = "  %x = load double, ptr %sp, align 8\n  store double %x, ptr %cp, align 1"
+    scatter = nest("scatter", move) + nest(
+        "scatter_listed", move, ", ptr %table", _listed_slot("%entry_at", "%rw", "%c")
+    )
     return gather.replace("%lane_end", str(width)) + scatter.replace("%lane_end", "%count")
 
 
+def _listed_slot(name: str, first: str, more: str) -> str:
+    """%slot of an entry of the table."""
+    return f"""  {name} = add i64 {first}, {more}
+  {name}_p = getelementptr i32, ptr %table, i64 {name}
+  {name}_32 = load i32, ptr {name}_p, align 4
+  %slot = zext i32 {name}_32 to i64"""
+
+
 def spread_pick(width: int) -> str:
-    """@spread copies one state into all lanes, @pick takes the first lane."""
+    """@spread copies one state into all lanes, @pick takes the first lane; @pick_listed by a table."""
     vector = f"<{width} x double>"
     zeros = ", ".join(["i32 0"] * width)
 
-    def loop(name: str, body: str) -> str:
+    def loop(name: str, body: str, more: str = "", slot: str = "  %slot = add i64 %k, 0") -> str:
         return f"""
-define internal void @{name}(ptr noalias %w, ptr %a, i64 %n) #0 {{
+define internal void @{name}(ptr noalias %w, ptr %a, i64 %n{more}) #0 {{
 entry:
   br label %next
 next:
   %k = phi i64 [0, %entry], [%k1, %next]
   %p = getelementptr double, ptr %a, i64 %k
-  %s = getelementptr {vector}, ptr %w, i64 %k
+{slot}
+  %s = getelementptr {vector}, ptr %w, i64 %slot
 {body}
   %k1 = add i64 %k, 1
   %more = icmp ult i64 %k1, %n
@@ -223,10 +284,10 @@ end:
   ret void
 }}"""
 
-    return loop(
-        "spread",
-        f"""  %x = load double, ptr %p, align 8
+    spread = f"""  %x = load double, ptr %p, align 8
   %v0 = insertelement {vector} poison, double %x, i64 0
   %v = shufflevector {vector} %v0, {vector} poison, <{width} x i32> <{zeros}>
-  store {vector} %v, ptr %s, align {8 * width}""",
-    ) + loop("pick", "  %x = load double, ptr %s, align 8\n  store double %x, ptr %p, align 8")
+  store {vector} %v, ptr %s, align {8 * width}"""
+    pick = "  %x = load double, ptr %s, align 8\n  store double %x, ptr %p, align 8"
+    listed = _listed_slot("%entry_at", "%k", "0")
+    return loop("spread", spread) + loop("pick", pick) + loop("pick_listed", pick, ", ptr %table", listed)
