@@ -92,12 +92,14 @@ def rollouts() -> None:
         q, v = (np.tile([start[k] for start in starts], (count // 8, 1)) for k in (0, 1))
         tau = rng.normal(size=(count, steps, mechanism.nv))
         states = [np.repeat(x, steps, axis=0) for x in (q, v)] + [tau.reshape(-1, mechanism.nv)]
-        forward = best_of(lambda k=kernel, x=states: k(*x), 5)
+        accelerations = np.empty_like(states[2])  # written to before, as what rollouts write to
+        forward = best_of(lambda k=kernel, x=states, out=accelerations: k(*x, out=out), 10)
         row: dict[str, object] = {"robot": name, "rollouts": count, "steps": steps}
         row["forward kernel ns a step"] = 1e9 * forward / (count * steps)
         for integrator in ("semi_implicit", "rk4"):
             words = (mechanism, q, v, tau, step)
-            taken = best_of(lambda w=words, i=integrator: fgd.rollout(*w, integrator=i), 5)
+            out = fgd.rollout(*words, integrator=integrator)
+            taken = best_of(lambda w=words, i=integrator, out=out: fgd.rollout(*w, integrator=i, out=out), 10)
             row[f"{integrator} ns a step"] = 1e9 * taken / (count * steps)
             row[f"{integrator} / kernel"] = taken / forward
         row["MuJoCo ns a step"] = mujoco_rollout(mechanism, q[:256], v[:256], tau[:256], step) or ""

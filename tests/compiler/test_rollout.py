@@ -287,6 +287,76 @@ def test_bad_starts_are_refused_in_words():
         fgd.rollout(ball_and_plane(), 2 * ball_and_plane().neutral(), np.zeros(12), np.zeros((3, 12)), STEP)
 
 
+# ---- numbers of their own
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit", "rk4"])
+def test_every_rollout_may_have_its_own_body_friction_and_gravity(integrator):
+    arm = lossy(fgd.robots.rrr(), 3)
+    q, v = starts(arm, 9)
+    tau = rng.normal(size=(9, 12, 3))
+    bodies = arm.parameters() * rng.uniform(0.8, 1.2, (9, 1, 1))
+    friction, gravity = rng.uniform(0, 1, (9, 1)), rng.normal(size=(9, 3))
+    given = {"gravity": gravity, "all": bodies, "friction[joint2]": friction}
+    found = fgd.rollout(arm, q, v, tau, STEP, integrator=integrator, parameters=given)
+    for k in (0, 4, 8):
+        own = replace(arm.with_parameters(bodies[k]), gravity=gravity[k])
+        joints = [replace(j, friction=friction[k]) if j.name == "joint2" else j for j in own.joints]
+        expected = fgd.rollout(replace(own, joints=joints), q[k], v[k], tau[k], STEP, integrator=integrator)
+        for rows, wanted in zip(found, expected, strict=True):
+            assert relative_error(rows[k], wanted) < ROUNDING
+
+
+def test_numbers_of_their_own_broadcast_and_default_to_the_mechanisms():
+    bar = fgd.robots.four_bar()
+    q, v = bar.random_state(0)
+    link, tau = bar.link_names[1], np.zeros((20, bar.nv))
+    usual, _ = fgd.rollout(bar, q, v, tau, STEP)
+    shared = fgd.rollout(bar, q, v, tau, STEP, parameters={link: bar.parameters([link])[0]})[0]
+    assert relative_error(shared, usual) < ROUNDING
+    heavier = bar.parameters([link])[0] * np.array([1.0, 2.0])[:, None, None]
+    found = fgd.rollout(bar, np.stack([q] * 3), v, tau, STEP, parameters={link: heavier}, threads=2)[0]
+    assert found.shape == (2, 3, 21, bar.nq)
+    assert relative_error(found[0, 2], usual) < ROUNDING
+    other = bar.with_parameters(heavier[1], [link])
+    assert relative_error(found[1, 1], fgd.rollout(other, q, v, tau, STEP)[0]) < ROUNDING
+
+
+def test_results_are_written_where_they_are_wanted():
+    arm = fgd.robots.rrr()
+    q, v = starts(arm, 5)
+    tau = rng.normal(size=(5, 6, 3))
+    expected = fgd.rollout(arm, q, v, tau, STEP)
+    out = np.empty((5, 7, 3)), np.empty((5, 7, 3))
+    found = fgd.rollout(arm, q, v, tau, STEP, out=out)
+    assert all(np.shares_memory(*pair) for pair in zip(found, out, strict=True))
+    np.testing.assert_array_equal(out, expected)
+    on = fgd.rollout(arm, expected[0][:, -1], expected[1][:, -1], tau, STEP)
+    fgd.rollout(arm, out[0][:, -1], out[1][:, -1], tau, STEP, out=out)  # from where they ended, over themselves
+    np.testing.assert_array_equal(out, on)
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"parameters": [1.0]}, r"parameters is \[1\.0\]; it must be a dict"),
+        ({"parameters": {"link9": np.zeros(10)}}, "no parameter 'link9'.*link1, link2"),
+        ({"parameters": {"link1": np.zeros((2, 9))}}, r"parameters\['link1'\] has shape \(2, 9\).*\(\.\.\., 10\)"),
+        ({"parameters": {"all": np.zeros((4, 10))}}, r"must be \(\.\.\., 3, 10\)"),
+        ({"parameters": {"gravity": 9.81}}, r"parameters\['gravity'\] has shape \(\)"),
+        ({"parameters": {"gravity": [0, 0, np.nan]}}, r"parameters\['gravity'\] holds values that are not finite"),
+        ({"parameters": {"gravity": np.zeros((2, 3))}, "q0": np.zeros((4, 3))}, r"parameters\['gravity'\] \(2, 3\)"),
+        ({"out": np.zeros((5, 3))}, r"out is float64 \(5, 3\); it must be two arrays"),
+        ({"out": (np.zeros((5, 3)), np.zeros((4, 3)))}, r"\(4, 3\); it must be .* of shape \(5, 3\)"),
+        ({"out": (np.zeros((5, 3)), np.zeros((5, 3), np.float32))}, "float32"),
+    ],
+)
+def test_bad_numbers_and_places_are_refused_in_words(bad, words):
+    given = {"q0": np.zeros(3), "v0": np.zeros(3), "tau": np.zeros((4, 3)), "step": STEP} | bad
+    with pytest.raises(fgd.InputError, match=words):
+        fgd.rollout(fgd.robots.rrr(), **given)
+
+
 # ---- how it is made
 
 
@@ -307,9 +377,9 @@ def test_a_wrong_loop_is_not_given_away(monkeypatch):
     mechanism = replace(fgd.robots.rrr(), name="proved")
     honest = compiled.integrator_pieces
 
-    def too_far(mechanism, integrator):
+    def too_far(*words):
         """The pieces of an arm whose first joint stays."""
-        pieces = honest(mechanism, integrator)
+        pieces = honest(*words)
         outputs = (pieces.last.inputs[0], *pieces.last.outputs[1:])
         return replace(pieces, last=replace(pieces.last, outputs=outputs))
 
@@ -326,16 +396,18 @@ def test_a_proof_sees_rows_that_are_mixed_up():
         q_rows, v_rows = rollout.run(*words)
         return q_rows[:, [0, 2, 1]], v_rows
 
-    assert largest_error(swapped, rollout.kernel, "semi_implicit") > HOLDS
-    assert largest_error(lambda *words: rollout.run(*words[:3], 1.01 * words[3], *words[4:]), rollout.kernel,
-                         "semi_implicit") > HOLDS  # fmt: skip
+    def too_long(starts, step, every):
+        return rollout.run(starts, 1.01 * step, every)
+
+    for wrong in (swapped, too_long):
+        assert largest_error(wrong, rollout.kernel, rollout.problem, "semi_implicit") > HOLDS
 
 
 def test_the_loop_is_the_same_around_ir_and_assembly():
     rollout, host = compiled_rollout(fgd.robots.rrr(), "rk4"), machine.host()
     text = emit_rollout(compiled.step_programs(rollout.kernel, "rk4"), host, segment=100)
     other = replace(rollout, code=machine.load(machine.object_code(text, host), (ENTRY_POINT,), host))
-    assert largest_error(other.run, rollout.kernel, "rk4") < HOLDS
+    assert largest_error(other.run, rollout.kernel, rollout.problem, "rk4") < HOLDS
 
 
 def test_rollouts_are_kept_on_disk(monkeypatch, tmp_path):

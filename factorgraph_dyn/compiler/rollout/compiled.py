@@ -17,11 +17,13 @@ import numpy as np
 from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.backends.llvm.rollout import ARGUMENTS, ENTRY_POINT, StepPrograms, emit_rollout
 from factorgraph_dyn.compiler.kernel import cache
-from factorgraph_dyn.compiler.kernel.compile import compile, versions
+from factorgraph_dyn.compiler.kernel.compile import compile_problem, versions
 from factorgraph_dyn.compiler.kernel.kernel import Kernel, thread_pool
 from factorgraph_dyn.compiler.rollout.closing import RUNS, check_covered, closing_program
 from factorgraph_dyn.compiler.rollout.pieces import integrator_pieces
 from factorgraph_dyn.compiler.rollout.proof import HOLDS, largest_error
+from factorgraph_dyn.compiler.rollout.starts import Starts
+from factorgraph_dyn.equations.problem import Problem, make_problem
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.spatial import Floats
@@ -37,6 +39,7 @@ class CompiledRollout:
         mechanism: What moves.
         integrator: How.
         kernel: The forward kernel whose arithmetic it runs.
+        problem: What the kernel solves.
         code: The machine code.
         accuracy: Its largest relative error when it was compiled, beside the kernel in a loop over numbers.
     """
@@ -44,30 +47,35 @@ class CompiledRollout:
     mechanism: Mechanism
     integrator: str
     kernel: Kernel
+    problem: Problem
     code: machine.LoadedCode
     accuracy: float
 
     def run(
-        self, q: Floats, v: Floats, tau: Floats, step: float, record_every: int = 1, threads: int = 1
+        self,
+        starts: Starts,
+        step: float,
+        record_every: int = 1,
+        threads: int = 1,
+        out: tuple[Floats, Floats] | None = None,
     ) -> tuple[Floats, Floats]:
         """States of all rollouts at the recorded steps.
 
         Args:
-            q, v: Starts, shapes (count, nq) and (count, nv).
-            tau: Torques of every step, shape (count, steps, nv).
+            starts: Where they start, and what drives them.
             step: s.
             record_every: Steps from one recorded state to the next; the last is recorded in any case.
             threads: Threads that share the rollouts.
+            out: Arrays to write to, of the shapes (count, rows, nq) and (count, rows, nv), contiguous.
         """
-        count, steps, _ = tau.shape
-        rows = 1 - (-steps // record_every)
-        q_out, v_out = np.empty((count, rows, q.shape[1])), np.empty((count, rows, v.shape[1]))
-        q, v, tau = _with_plain_rows(q), _with_plain_rows(v), _with_plain_rows(tau)
+        count, rows = len(starts.q), recorded_rows(starts.tau.shape[1], record_every)
+        q_out, v_out = out or (np.empty((count, rows, x.shape[1])) for x in (starts.q, starts.v))
+        plain = Starts(*map(_with_plain_rows, starts))
         edges = np.linspace(0, count, min(threads, max(count, 1)) + 1).astype(int)
 
         def part(k: int) -> None:
             mine = slice(edges[k], edges[k + 1])
-            self._call(q[mine], v[mine], tau[mine], q_out[mine], v_out[mine], step, record_every)
+            self._call(plain.part(mine), q_out[mine], v_out[mine], step, record_every)
 
         if len(edges) == 2:
             part(0)
@@ -75,28 +83,27 @@ class CompiledRollout:
             list(thread_pool(threads).map(part, range(len(edges) - 1)))
         return q_out, v_out
 
-    def _call(
-        self, q: Floats, v: Floats, tau: Floats, q_out: Floats, v_out: Floats, step: float, record_every: int
-    ) -> None:
+    def _call(self, starts: Starts, q_out: Floats, v_out: Floats, step: float, record_every: int) -> None:
         (bits,) = struct.unpack("q", struct.pack("d", step))
         words = {
-            "count": len(q),
-            "steps": tau.shape[1],
+            "count": len(starts.q),
+            "steps": starts.tau.shape[1],
             "record_every": record_every,
             "rows": q_out.shape[1],
             "step": bits,
-            "q": q.ctypes.data,
-            "q_stride": q.strides[0],
-            "v": v.ctypes.data,
-            "v_stride": v.strides[0],
-            "tau": tau.ctypes.data,
-            "tau_stride": tau.strides[0],
-            "tau_step_stride": tau.strides[1],
+            "tau_step_stride": starts.tau.strides[1],
             "q_out": q_out.ctypes.data,
             "v_out": v_out.ctypes.data,
         }
+        for name, array in starts._asdict().items():
+            words |= {name: array.ctypes.data, f"{name}_stride": array.strides[0]}
         given = (ctypes.c_int64 * len(ARGUMENTS))(*(words[name] for name in ARGUMENTS))
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.code.addresses[ENTRY_POINT])(ctypes.addressof(given))
+
+
+def recorded_rows(steps: int, record_every: int) -> int:
+    """How many states of a rollout are recorded."""
+    return 1 - (-steps // record_every)
 
 
 def _with_plain_rows(array: Floats) -> Floats:
@@ -105,23 +112,30 @@ def _with_plain_rows(array: Floats) -> Floats:
 
 
 @lru_cache(maxsize=32)
-def compiled_rollout(mechanism: Mechanism, integrator: str) -> CompiledRollout:
+def compiled_rollout(mechanism: Mechanism, integrator: str, parameters: tuple[str, ...] = ()) -> CompiledRollout:
     """The time loop of a mechanism and an integrator, from the cache on disk where it has been compiled before.
+
+    Args:
+        mechanism: What moves.
+        integrator: How.
+        parameters: What every rollout has its own of, in the words of `compile`.
 
     Raises:
         CompileError: What `compile` raises, or a loop that does not do what the kernel does.
     """
     check_covered(mechanism)
-    kernel = compile(mechanism, "forward")
+    problem = make_problem(mechanism, "forward", parameters=parameters)
+    kernel = compile_problem(mechanism, problem)
     host = machine.host()
-    name = cache.key(versions(), repr(host), mechanism.fingerprint, "rollout", integrator, repr(kernel.ordering))
+    request = ("rollout", integrator, repr(kernel.ordering), repr(problem.free))
+    name = cache.key(versions(), repr(host), mechanism.fingerprint, *request)
     entry = cache.read(name)
     code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is not None and code is not None:
-        return CompiledRollout(mechanism, integrator, kernel, code, **entry.facts)
+        return CompiledRollout(mechanism, integrator, kernel, problem, code, **entry.facts)
     stored = machine.object_code(emit_rollout(step_programs(kernel, integrator), host), host)
-    made = CompiledRollout(mechanism, integrator, kernel, machine.load(stored, _ENTRIES, host), np.nan)
-    error = largest_error(made.run, kernel, integrator)
+    made = CompiledRollout(mechanism, integrator, kernel, problem, machine.load(stored, _ENTRIES, host), np.nan)
+    error = largest_error(made.run, kernel, problem, integrator)
     if not error <= HOLDS:
         raise CompileError(
             f"The {integrator} rollout of mechanism {mechanism.name!r} does not do what its kernel does in a loop, and "
@@ -134,8 +148,9 @@ def compiled_rollout(mechanism: Mechanism, integrator: str) -> CompiledRollout:
 
 def step_programs(kernel: Kernel, integrator: str) -> StepPrograms:
     """What runs in one step."""
-    pieces = integrator_pieces(kernel.mechanism, integrator)
+    forward = kernel.program()
+    pieces = integrator_pieces(kernel.mechanism, integrator, sum(part.size for part in forward.arguments[3:]))
     advances = [pieces.last]
     if kernel.mechanism.is_closed_kind:
         advances += [closing_program(kernel.mechanism, [part.size for part in pieces.last.arguments])] * RUNS
-    return StepPrograms(kernel.program(), pieces.stages, tuple(advances))
+    return StepPrograms(forward, pieces.stages, tuple(advances))

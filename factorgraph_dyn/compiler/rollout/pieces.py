@@ -4,10 +4,10 @@ Takes a mechanism and the name of an integrator; gives straight-line programs. T
 (`motion.integrators`) is called with symbols: whenever it asks for an acceleration, what has been written so far
 becomes the program of the place it asks about, and it goes on with new symbols. All programs take one and the same list
 
-    q, v at the start of the step, tau | a of the first, second, ... stage | step
+    q, v at the start of the step, tau, parameters | a of the first, second, ... stage | step
 
-and give a state (q, v): the place of the next stage or, the last, the next state. (None looks at tau: with it the list
-begins as the forward kernel's workspace does.) What runs is then
+and give a state (q, v): the place of the next stage or, the last, the next state. (None looks at tau and
+parameters: with them the list begins as the forward kernel's workspace does.) What runs is then
 
     forward, stage 1, forward, stage 2, ..., forward, last
 
@@ -45,9 +45,9 @@ class Pieces:
     last: Program
 
 
-def integrator_pieces(mechanism: Mechanism, integrator: str) -> Pieces:
-    """The programs of an integrator for a mechanism."""
-    tracer = _Tracer(mechanism)
+def integrator_pieces(mechanism: Mechanism, integrator: str, parameters: int = 0) -> Pieces:
+    """The programs of an integrator for a mechanism whose forward kernel takes so many numbers after tau."""
+    tracer = _Tracer(mechanism, parameters)
     arrived = INTEGRATORS[integrator](tracer.move, tracer.accelerate, tracer.q, tracer.v, tracer.step)
     tracer.places.append((arrived, list(tracer.guards)))
     SampledTape(tracer.tape).check_merges()
@@ -58,10 +58,10 @@ def integrator_pieces(mechanism: Mechanism, integrator: str) -> Pieces:
 class _Tracer:
     """An integrator on a tape, while it runs."""
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, parameters: int) -> None:
         self.mechanism, self.tape = mechanism, Tape()
         self.q, self.v = self._inputs("q", mechanism.nq), self._inputs("v", mechanism.nv)
-        self.tau, self.step = self._inputs("tau", mechanism.nv), self._inputs("step", 1)[0]
+        self.unseen, self.step = self._inputs("tau", mechanism.nv + parameters), self._inputs("step", 1)[0]
         self.accelerations: list[SymbolArray] = []
         self.places: list[tuple[tuple[Array, Array], list[Guard]]] = []
         self.guards: list[Guard] = []
@@ -90,7 +90,7 @@ class _Tracer:
 
     def program(self, state: tuple[Array, Array], guards: Sequence[Guard]) -> Program:
         """The program that leads to a state."""
-        inputs = [self.q, self.v, self.tau, *self.accelerations, np.array([self.step])]
+        inputs = [self.q, self.v, self.unseen, *self.accelerations, np.array([self.step])]
         return programs.build(
             self.tape,
             [int(ref) for part in inputs for ref in references(self.tape, part)],

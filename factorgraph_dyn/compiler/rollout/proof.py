@@ -8,12 +8,15 @@ the mechanism's own coordinates and of its speed. The work runs once a mechanism
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
 
 from factorgraph_dyn.compiler.kernel.kernel import Kernel
+from factorgraph_dyn.compiler.rollout.starts import Starts
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import measured
 from factorgraph_dyn.motion import closing
@@ -22,23 +25,31 @@ from factorgraph_dyn.motion.integrators import INTEGRATORS
 from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.spatial import Floats
 
-Run = Callable[[Floats, Floats, Floats, float, int], tuple[Floats, Floats]]
+Run = Callable[[Starts, float, int], tuple[Floats, Floats]]
 HOLDS = 1e-7  # errors above cannot be rounding, which a step amplifies little
 _ROLLOUTS, _STEPS, _RECORD_EVERY = 9, 3, 2  # a full tile of every width and a rest; a row in between and the last
 _TURN = 1e-3  # of a step: rad, and parts of the mechanism's size
 
 
-def largest_error(run: Run, kernel: Kernel, integrator: str) -> float:
+def largest_error(run: Run, kernel: Kernel, problem: Problem, integrator: str) -> float:
     """The largest error of a rollout's machine code; infinite where it has numbers and the loop none, or otherwise."""
     mechanism, states = kernel.mechanism, sampled_states(kernel.mechanism)
     chosen = slice(SPECIAL, SPECIAL + _ROLLOUTS)
     q, v = states.q[chosen], states.v[chosen]
     tau = np.stack([states.of("tau", mechanism.nv)[0].T[chosen]] * _STEPS, axis=1) * (1 + np.arange(_STEPS)[:, None])
+    free = [
+        states.of(name, prod(problem.shape_of(mechanism, name)), problem.free.links)[0].T[chosen]
+        for name in problem.free.arguments
+    ]
+    starts = Starts(q, v, tau, np.hstack([np.zeros((_ROLLOUTS, 0)), *free]))
     own = measured(mechanism)
     speed = float(np.abs(v / own.v).max()) or 1.0
     step = _TURN / speed
-    found = run(q, v, tau, step, _RECORD_EVERY)
-    expected = [plain_rollout(kernel, integrator, *start, step) for start in zip(q, v, tau, strict=True)]
+    found = run(starts, step, _RECORD_EVERY)
+    expected = [
+        plain_rollout(kernel, integrator, q[k], v[k], tau[k], step, starts.arguments(k, problem, mechanism))
+        for k in range(_ROLLOUTS)
+    ]
     rows = [k for k in range(_STEPS + 1) if k % _RECORD_EVERY == 0 or k == _STEPS]
     errors = 0.0
     for values, k, unit in zip(found, (0, 1), (own.q, own.v * speed), strict=True):
@@ -50,7 +61,7 @@ def largest_error(run: Run, kernel: Kernel, integrator: str) -> float:
 
 
 def plain_rollout(
-    kernel: Kernel, integrator: str, q: Floats, v: Floats, tau: Floats, step: float
+    kernel: Kernel, integrator: str, q: Floats, v: Floats, tau: Floats, step: float, free: Sequence[Floats] = ()
 ) -> tuple[Floats, Floats]:
     """The states of one rollout at every step, by numbers, shapes (steps + 1, nq) and (steps + 1, nv)."""
     mechanism = kernel.mechanism
@@ -58,7 +69,7 @@ def plain_rollout(
     for torque in tau:
         q, v = INTEGRATORS[integrator](
             lambda place, way: integrate(mechanism, place, way),
-            lambda _, place, speed, torque=torque: kernel(place, speed, torque),  # type: ignore[misc]
+            lambda _, place, speed, torque=torque: kernel(place, speed, torque, *free),  # type: ignore[misc]
             *states[-1],
             step,
         )

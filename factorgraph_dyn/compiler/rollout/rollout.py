@@ -8,11 +8,15 @@ the first call; here arguments are checked and laid out, once a call.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_choice, check_count, check_positive, real_numbers
-from factorgraph_dyn.compiler.rollout.compiled import CompiledRollout, compiled_rollout
+from factorgraph_dyn.checks import check_choice, check_count, check_positive, real_numbers, shown
+from factorgraph_dyn.compiler.rollout.compiled import CompiledRollout, compiled_rollout, recorded_rows
+from factorgraph_dyn.compiler.rollout.starts import Given, Starts, as_rows, check_given
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.integrators import INTEGRATORS, Integrator
@@ -29,6 +33,8 @@ def rollout(
     integrator: Integrator = "semi_implicit",
     record_every: int = 1,
     threads: int = 1,
+    parameters: Mapping[str, npt.ArrayLike] | None = None,
+    out: tuple[Floats, Floats] | None = None,
 ) -> tuple[Floats, Floats]:
     """The motions that torques cause: q and v at every step, shapes (..., steps + 1, nq) and (..., steps + 1, nv).
 
@@ -47,6 +53,10 @@ def rollout(
         record_every: Keep one state in so many steps: row k is the state after k * record_every steps, and the last row
             the last state, so that there are 1 + ceil(steps / record_every) rows.
         threads: Threads that share the rollouts.
+        parameters: Numbers that every rollout has its own of instead of the mechanism's, in the words of
+            ``compile(parameters=...)``: {"all": (..., links, 10)} or {"link3": (..., 10)} as ``mechanism.parameters()``
+            gives them, {"friction[elbow]": (..., 1)}, {"gravity": (..., 3)}. They stay the same in all steps.
+        out: Arrays to write q and v to, contiguous ones of the shapes above, for those who come again and again.
 
     Raises:
         InputError: Bad shapes or numbers, or a start that is not closed or singular.
@@ -64,22 +74,49 @@ def rollout(
             f"order of the joints of {mechanism.name!r}, {', '.join(mechanism.joint_names)}. For the same torques in "
             "all steps use np.broadcast_to(tau, (steps, len(tau)))."
         )
-    batch = _batch(q, v, torques)
-    compiled = compiled_rollout(mechanism, integrator)
-    q, v, torques = _flat(q, batch, 1), _flat(v, batch, 1), _flat(torques, batch, 2)
-    q_rows, v_rows = compiled.run(q, v, torques, seconds, every, count)
-    _check_starts(compiled, q, v, torques, v_rows, batch)
-    return q_rows.reshape(*batch, *q_rows.shape[1:]), v_rows.reshape(*batch, *v_rows.shape[1:])
+    given = check_given(mechanism, parameters or {})
+    batch = _batch(q, v, torques, given)
+    compiled = compiled_rollout(mechanism, integrator, tuple(each.word for each in given))
+    starts = Starts(_flat(q, batch, 1), _flat(v, batch, 1), _flat(torques, batch, 2), as_rows(given, batch))
+    rows = recorded_rows(torques.shape[-2], every)
+    shapes = [(*batch, rows, mechanism.nq), (*batch, rows, mechanism.nv)]
+    places = None if out is None else _check_out(out, shapes)
+    if places is not None:  # who goes on from where the last rollouts ended may write over them
+        starts = Starts(*(x.copy() if any(np.may_share_memory(x, y) for y in places) else x for x in starts))
+    states = compiled.run(starts, seconds, every, count, places)
+    _check_starts(compiled, starts, states[1], batch)
+    q_rows, v_rows = (x.reshape(shape) for x, shape in zip(states, shapes, strict=True))
+    return q_rows, v_rows
 
 
-def _batch(q: Floats, v: Floats, tau: Floats) -> tuple[int, ...]:
+def _batch(q: Floats, v: Floats, tau: Floats, given: Sequence[Given]) -> tuple[int, ...]:
     try:
-        return np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-2])
+        return np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-2], *(each.axes for each in given))
     except ValueError:
+        others = "".join(f", parameters[{each.word!r}] {each.values.shape}" for each in given)
         raise InputError(
-            f"The arguments do not go together: q0 {q.shape}, v0 {v.shape}, tau {tau.shape}. The axes before (nq), "
-            "(nv) and (steps, nv) have to broadcast."
+            f"The arguments do not go together: q0 {q.shape}, v0 {v.shape}, tau {tau.shape}{others}. The axes before "
+            f"(nq), (nv) and (steps, nv){' and those of a single rollout' if given else ''} have to broadcast."
         ) from None
+
+
+def _check_out(out: object, shapes: Sequence[tuple[int, ...]]) -> tuple[Floats, Floats]:
+    """The arrays with one batch axis, if they can be written to as they are."""
+    arrays = out if isinstance(out, tuple | list) else (out,)
+    if len(arrays) != 2 or not all(map(_is_writable, arrays, shapes)):
+        found = " and ".join(f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else shown(x) for x in arrays)
+        raise InputError(
+            f"out is {found}; it must be two arrays of float64, for q of shape {shapes[0]} and for v of shape "
+            f"{shapes[1]}, contiguous and writeable: such as np.empty(shape), or what an earlier rollout gave."
+        )
+    q, v = (x.reshape(-1, *x.shape[-2:]) for x in arrays)
+    return q, v
+
+
+def _is_writable(array: object, shape: tuple[int, ...]) -> bool:
+    if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != np.float64:
+        return False
+    return array.flags.c_contiguous and array.flags.writeable
 
 
 def _flat(array: Floats, batch: tuple[int, ...], core: int) -> Floats:
@@ -91,19 +128,23 @@ def _flat(array: Floats, batch: tuple[int, ...], core: int) -> Floats:
     return np.broadcast_to(array, (*batch, *inner)).reshape(count, *inner)
 
 
-def _check_starts(
-    compiled: CompiledRollout, q: Floats, v: Floats, tau: Floats, v_rows: Floats, batch: tuple[int, ...]
-) -> None:
+def _check_starts(compiled: CompiledRollout, starts: Starts, v_rows: Floats, batch: tuple[int, ...]) -> None:
     """Raise where a rollout has no answer because its torques are not finite, or its start has none."""
     failed = np.flatnonzero(~np.isfinite(v_rows[:, -1]).all(axis=-1))
+    q, v, tau, _ = starts
     if not len(failed) or not tau.shape[1]:
         return
     compiled.mechanism.check_v(tau[failed], "tau", batch=True)
     kernel = compiled.kernel
-    at_start = [k for k in failed if not np.isfinite(kernel(q[k], v[k], tau[k, 0])).all()]
+
+    def first(k: Any) -> list[Floats]:
+        """What the kernel is asked in the first step of a rollout."""
+        return [q[k], v[k], tau[k, 0], *starts.arguments(k, compiled.problem, compiled.mechanism)]
+
+    at_start = [k for k in failed if not np.isfinite(kernel(*first(k))).all()]
     if at_start:
         k = at_start[0]
         which = f" of rollout {tuple(int(i) for i in np.unravel_index(k, batch))}" if batch else ""
         more = f" So have {len(at_start) - 1} others." if len(at_start) > 1 else ""
-        reasons = " ".join(kernel.check(q[k], v[k], tau[k, 0]))
+        reasons = " ".join(kernel.check(*first(k)))
         raise InputError(f"The start{which} has no accelerations: {reasons}{more}", q=q[k], v=v[k])

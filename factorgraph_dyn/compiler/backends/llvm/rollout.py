@@ -5,10 +5,11 @@ Takes the forward program and the programs of a step (`compiler.rollout.pieces`)
     @rollout(arguments)     arguments: the words that `ARGUMENTS` names, in this order
 
 A tile of ``width`` rollouts runs through all its steps before the next one starts. It has two workspaces: the forward
-body's (q, v, tau | a | ...) and one that all pieces of the integrator share (q, v, tau, a of each stage, step | state |
-...), in which q and v stay what they were at the start of the step. Where there is but one stage they are one, and
-accelerations need not be copied. The last rollouts of a batch go through the same code with the last one repeated. The
-work runs once a mechanism and integrator.
+body's (q, v, tau, parameters | a | ...) and one that all pieces of the integrator share (q, v, tau, parameters, a of
+each stage, step | state | ...), in which q and v stay what they were at the start of the step. Where there is but one
+stage they are one, and accelerations need not be copied. Parameters, where there are any, are loaded once a tile. The
+last rollouts of a batch go through the same code with the last one repeated. The work runs once a mechanism and
+integrator.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from factorgraph_dyn.compiler.backends.llvm.body import Body
 from factorgraph_dyn.compiler.backends.llvm.driver import evaluate_function
 from factorgraph_dyn.compiler.backends.llvm.machine import Machine
 from factorgraph_dyn.compiler.backends.llvm.module import body_for, preamble
-from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, load_rows, store_rows
+from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, row_functions
 from factorgraph_dyn.compiler.backends.llvm.sincos import sincos_functions
 from factorgraph_dyn.compiler.program import Program
 
 ENTRY_POINT = "rollout"
+AHEAD = 4  # rows that memory is asked for before they are read or written: without, a quarter of the time is waiting
 ARGUMENTS = (
     "count", "steps", "record_every", "rows", "step",
-    "q", "q_stride", "v", "v_stride", "tau", "tau_stride", "tau_step_stride", "q_out", "v_out",
+    "q", "q_stride", "v", "v_stride", "tau", "tau_stride", "tau_step_stride", "parameters", "parameters_stride",
+    "q_out", "v_out",
 )  # fmt: skip
 """Counts, the bits of the step in s, and for every array its address and strides in bytes; rows are contiguous."""
 
@@ -37,8 +40,8 @@ class StepPrograms:
     """What runs in one step.
 
     Attributes:
-        forward: (q, v, tau) -> a.
-        stages: (q, v, tau, a of every stage, step) -> state at which the next acceleration is wanted.
+        forward: (q, v, tau, parameters) -> a; parameters are all arguments after tau, one after the other.
+        stages: (q, v, tau, parameters, a of every stage, step) -> state at which the next acceleration is wanted.
         advances: Likewise, each -> state that takes the place of (q, v): the integrator's last, and what closes loops.
     """
 
@@ -64,7 +67,8 @@ class _Emitter:
                 bodies[id(program)] = self._body(program, f"advance{len(bodies)}_")
         self.advances = [bodies[id(program)] for program in programs.advances]
         self.bodies = [self.forward, *self.stages, *bodies.values()]
-        q, v, self.tau = (operand.size for operand in programs.forward.arguments)
+        q, v, self.tau, *others = (operand.size for operand in programs.forward.arguments)
+        self.parameters = sum(others)
         self.sizes = (q, v)
         self.state = q + v
         self.a = programs.forward.results[0].size
@@ -77,14 +81,14 @@ class _Emitter:
         return body_for(program, self.machine, segment=self.segment, name=name)
 
     def emit(self) -> str:
-        in_sizes, out_sizes = {*self.sizes, self.tau}, set(self.sizes)
+        in_sizes, out_sizes = {*self.sizes, self.tau, self.parameters} - {0}, set(self.sizes)
         return "\n".join(
             [
                 preamble(self.width),
+                "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
                 sincos_functions(self.width, fma=self.fma),
                 gather_scatter(self.width),
-                *(load_rows(size, self.width) for size in sorted(in_sizes)),
-                *(store_rows(size, self.width) for size in sorted(out_sizes)),
+                row_functions(in_sizes, out_sizes, self.width),
                 *(self._tile_function("load", "gather", size) for size in sorted(in_sizes)),
                 *(self._tile_function("store", "scatter", size) for size in sorted(out_sizes)),
                 *(body.text for body in self.bodies),
@@ -135,7 +139,7 @@ slow:
                 self._copy(("%u", body.output_slot), [("%w", 0)], self.state)
             self.lines.append("  call void @evaluate(ptr %w)")
             if not self.shares:
-                place = self.state + self.tau + stage * self.a
+                place = self.state + self.tau + self.parameters + stage * self.a
                 self._copy(("%w", self.forward.output_slot), [("%u", place)], self.a)
             if not stage:  # the forward body may have had something else in its place
                 at = self._address("%u", self.step_slot)
@@ -163,13 +167,14 @@ slow:
   %lanes = select i1 %full, i64 {width}, i64 %left"""
         return f"""
 define internal void @tile_start(ptr %args, ptr %w, ptr %u, i64 %i) #0 {{
-{self._words("count", "q", "q_stride", "v", "v_stride")}
+{self._words("count", "q", "q_stride", "v", "v_stride", "parameters", "parameters_stride")}
 {lanes}
 {self._place("q_at", "q", "q_stride")}
 {self._place("v_at", "v", "v_stride")}
   %uv = getelementptr {vector}, ptr %u, i64 {q}
   call void @tile_load{q}(ptr %u, ptr %q_at, i64 %q_stride, i64 %lanes)
   call void @tile_load{v}(ptr %uv, ptr %v_at, i64 %v_stride, i64 %lanes)
+{self._load_parameters()}
 {copies}
   call void @tile_record(ptr %args, ptr %u, i64 %i, i64 0)
   ret void
@@ -181,6 +186,7 @@ define internal void @tile_step(ptr %args, ptr %w, ptr %u, ptr %h, i64 %i, i64 %
   %past = mul i64 %t, %tau_step_stride
   %tau_now = getelementptr i8, ptr %tau_at, i64 %past
   %w_tau = getelementptr {vector}, ptr %w, i64 {q + v}
+{self._ahead("tau_now", "tau_stride", "%tau_step_stride", write=False)}
   call void @tile_load{self.tau}(ptr %w_tau, ptr %tau_now, i64 %tau_stride, i64 %lanes)
   call void @step(ptr %w, ptr %u, ptr %h)
   ret void
@@ -197,10 +203,19 @@ define internal void @tile_record(ptr %args, ptr noalias %u, i64 %i, i64 %row) #
   %q_row = getelementptr i8, ptr %q_at, i64 %q_past
   %v_row = getelementptr i8, ptr %v_at, i64 %v_past
   %uv = getelementptr {vector}, ptr %u, i64 {q}
+{self._ahead("q_row", "q_lane", 8 * q, write=True)}
+{self._ahead("v_row", "v_lane", 8 * v, write=True)}
   call void @tile_store{q}(ptr %u, ptr %q_row, i64 %q_lane, i64 %lanes)
   call void @tile_store{v}(ptr %uv, ptr %v_row, i64 %v_lane, i64 %lanes)
   ret void
 }}"""
+
+    def _load_parameters(self) -> str:
+        if not self.parameters:
+            return ""
+        return f"""{self._place("p_at", "parameters", "parameters_stride")}
+  %wp = getelementptr {self.vector}, ptr %w, i64 {self.state + self.tau}
+  call void @tile_load{self.parameters}(ptr %wp, ptr %p_at, i64 %parameters_stride, i64 %lanes)"""
 
     def _words(self, *names: str) -> str:
         """Some of the arguments, by name."""
@@ -217,6 +232,20 @@ define internal void @tile_record(ptr %args, ptr noalias %u, i64 %i, i64 %row) #
             f"  %{name}_i = mul i64 %i, %{stride}\n"
             f"  %{name} = getelementptr i8, ptr %{name}_0, i64 %{name}_i"
         )
+
+    def _ahead(self, row: str, lane_stride: str, row_stride: str | int, *, write: bool) -> str:
+        """Asks memory for the tile's rows that are due some steps after %row; beyond the end it does no harm."""
+        lines = [
+            f"  %{row}_way = mul i64 {row_stride}, {AHEAD}",
+            f"  %{row}_ahead = getelementptr i8, ptr %{row}, i64 %{row}_way",
+        ]
+        for lane in range(self.width):
+            lines += [
+                f"  %{row}_to{lane} = mul i64 %{lane_stride}, {lane}",
+                f"  %{row}_of{lane} = getelementptr i8, ptr %{row}_ahead, i64 %{row}_to{lane}",
+                f"  call void @llvm.prefetch.p0(ptr %{row}_of{lane}, i32 {int(write)}, i32 3, i32 1)",
+            ]
+        return "\n".join(lines)
 
     def _loop(self) -> str:
         """@rollout: for tiles, for steps. Tiles that take turns are slower: too many rows are written to at once."""
