@@ -17,7 +17,8 @@ from factorgraph_dyn.commands.common import FormatOption, RobotArgument, find_ro
 from factorgraph_dyn.commands.logs import Log, entry_names, read_log
 from factorgraph_dyn.commands.sensor_files import read_sensors
 from factorgraph_dyn.compiler import compile
-from factorgraph_dyn.equations.sensors import Sensor, outside_frames
+from factorgraph_dyn.equations.sensors import Sensor
+from factorgraph_dyn.equations.sensors.together import outside_frames
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.show.canvas import check_drawable

@@ -47,10 +47,8 @@ from factorgraph_dyn.equations.sensors import (
     ExternalWrench,
     Sensor,
     Torque,
-    check_sensors,
-    outside_frames,
-    outside_wrenches,
 )
+from factorgraph_dyn.equations.sensors.together import check_sensors, outside_frames, outside_wrenches
 from factorgraph_dyn.equations.state import evaluate_state
 from factorgraph_dyn.equations.wrenches import check_axes
 from factorgraph_dyn.errors import InputError, OrderingError, check_name

@@ -25,6 +25,7 @@ from factorgraph_dyn.equations.posterior import Evidence, joined
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.equations.sensors import Sensor
+from factorgraph_dyn.equations.sensors.together import outside_frames
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
@@ -46,7 +47,7 @@ class PlainRows:
 
     def __init__(self, here: ManyStates, problem: Problem) -> None:
         self.here, self.problem, mechanism = here, problem, here.mechanism
-        self.frames = kinds.outside_frames(problem.measurements)
+        self.frames = outside_frames(problem.measurements)
         self.forces = here.closure_jacobian().shape[1]
         own = natural(mechanism)
         held = np.full(self.forces, own.work)

@@ -30,7 +30,7 @@ from factorgraph_dyn.compiler.trace import Traced, Tracer
 from factorgraph_dyn.equations import Factor, LinearGraph, State, Variable, dynamics_graph
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
-from factorgraph_dyn.equations.sensors import outside_frames, outside_wrenches
+from factorgraph_dyn.equations.sensors.together import outside_frames, outside_wrenches
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike

@@ -18,9 +18,10 @@ from factorgraph_dyn.equations import Factor, Variable, given
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.factors import torque
 from factorgraph_dyn.equations.inputs import motor_inputs
-from factorgraph_dyn.equations.noise import make_noise
 from factorgraph_dyn.equations.posterior import Evidence
-from factorgraph_dyn.equations.sensors import Sensor, check_sensors, outside_frames, outside_wrenches
+from factorgraph_dyn.equations.sensors import Sensor
+from factorgraph_dyn.equations.sensors.noise import make_noise
+from factorgraph_dyn.equations.sensors.together import check_sensors, outside_frames, outside_wrenches
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.solve.dynamics import Wrenches, check_state
 from factorgraph_dyn.solve.estimation.estimated import Estimated, infer

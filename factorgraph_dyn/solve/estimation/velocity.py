@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.equations.sensors import Sensor, check_sensors
+from factorgraph_dyn.equations.sensors import Sensor
+from factorgraph_dyn.equations.sensors.together import check_sensors
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.solve.dynamics import check_state
 from factorgraph_dyn.solve.estimation.estimated import Estimated, infer

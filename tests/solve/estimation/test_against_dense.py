@@ -7,7 +7,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.equations import Known, dynamics_graph, evaluate_state, velocity_graph
-from factorgraph_dyn.equations.sensors import outside_frames, outside_wrenches
+from factorgraph_dyn.equations.sensors.together import outside_frames, outside_wrenches
 from tests.helpers import lossy
 from tests.mechanisms import random_planar, random_spatial
 from tests.oracles import least_squares
