@@ -82,9 +82,9 @@ def link_jacobian(mechanism: Mechanism, q: Array, name: str) -> Array:
 
 
 def in_world_axes(T_world_place: Array, columns: Array) -> Array:
-    """Twists of a place's origin, or wrenches about it, turned to the axes of the world, shape (6, ...)."""
+    """Vectors, twists of a place's origin, or wrenches about it, turned to the world's axes, shape (3 or 6, ...)."""
     R = T_world_place[:3, :3]
-    return np.concatenate([R @ columns[:3], R @ columns[3:]])
+    return np.concatenate([R @ columns[k : k + 3] for k in range(0, len(columns), 3)])
 
 
 def integrate(mechanism: Mechanism, q: Array, v: Array, step: float | Floats = 1.0) -> Array:

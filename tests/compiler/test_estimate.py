@@ -44,14 +44,15 @@ def check(mechanism, sensors, outputs, seed=0, states=3):
 def test_a_tree_of_many_kinds_with_every_sensor():
     mechanism = fgd.robots.random_tree(2, seed=5, kinds=("spherical", "universal"))
     hand = fgd.spatial.pose(fgd.spatial.rotation_about(np.array([0.0, 0.6, 0.8]), 0.4), np.array([0.1, 0.2, -0.3]))
-    mechanism = replace(mechanism, frames=(fgd.Frame("hand", mechanism.links[-1].name, hand),))
+    placed = [fgd.Frame("hand", mechanism.links[-1].name, hand), fgd.Frame("cell", mechanism.joints[1].child, hand)]
+    mechanism = replace(mechanism, frames=tuple(placed))
     first = mechanism.movable_joints[0]
     sensors = [S.Torque(joint.name, sigma=0.3) for joint in mechanism.movable_joints]
     sensors += [
-        S.Accelerometer("hand", sigma=COVARIANCE),
+        S.Accelerometer("hand", sigma=COVARIANCE, axes="world"),
         S.AngularAcceleration(mechanism.links[2].name, sigma=0.5, components=("x", "z")),
-        S.ForceTorque(mechanism.joints[1].name, sigma=2.0, components=("mx", "fz")),
-        S.ExternalWrench("hand", sigma=[0.1, 0.1, 0.1, 20.0, 20.0, 20.0]),
+        S.ForceTorque(mechanism.joints[1].name, sigma=2.0, components=("mx", "fz"), frame="cell"),
+        S.ExternalWrench("hand", sigma=[0.1, 0.1, 0.1, 20.0, 20.0, 5.0], axes="world"),
         S.Acceleration(first.name, sigma=0.4),
         S.Combination("sum", {f"A[{mechanism.links[1].name}]": np.ones(6), "W[hand]": np.ones(6)}, sigma=1.0),
     ]

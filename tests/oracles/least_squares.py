@@ -20,6 +20,26 @@ DIGITS = 60
 
 def solve(P, p, H, y, Sigma, entries):
     """The mean (n,) of x, and its covariance with some entries (n, len(entries))."""
+    x = _optimum(P, p, H, y, Sigma, np.eye(P.shape[1])[entries])
+    return x[:, 0].astype(float), x[:, 1:].astype(float)
+
+
+def solve_for(P, p, H, y, Sigma, X):
+    """The mean (r,) and covariance (r, r) of X x."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        exact = np.vectorize(decimal, otypes=[object])(X) @ _optimum(P, p, H, y, Sigma, X)
+        return exact[:, 0].astype(float), exact[:, 1:].astype(float)
+
+
+def decimal(number):
+    """A number of double or extended precision, exactly."""
+    high = float(number)
+    return Decimal(high) + Decimal(float(number - high))
+
+
+def _optimum(P, p, H, y, Sigma, X):
+    """The mean of x, and its covariances with X x, in all digits, shape (n, 1 + r)."""
     n, m, k = P.shape[1], len(P), len(H)
     with localcontext() as context:
         context.prec = DIGITS
@@ -32,12 +52,12 @@ def solve(P, p, H, y, Sigma, entries):
             (-Sigma, n + m, n + m),
         ):
             for i, j in zip(*np.nonzero(block), strict=True):
-                rows[first_row + i][first_column + j] = Decimal(float(block[i, j]))
-        rhs = np.full((n + m + k, 1 + len(entries)), Decimal(0))
-        rhs[n:, 0] = [Decimal(float(value)) for value in (*p, *y)]
-        rhs[entries, range(1, len(entries) + 1)] = Decimal(1)
-        x = _eliminated(rows, rhs)[:n]
-        return x[:, 0].astype(float), x[:, 1:].astype(float)
+                rows[first_row + i][first_column + j] = decimal(block[i, j])
+        rhs = np.full((n + m + k, 1 + len(X)), Decimal(0))
+        rhs[n:, 0] = [decimal(value) for value in (*p, *y)]
+        for i, j in zip(*np.nonzero(X), strict=True):
+            rhs[j, 1 + i] = decimal(X[i, j])
+        return _eliminated(rows, rhs)[:n]
 
 
 def _eliminated(rows, rhs):

@@ -30,7 +30,7 @@ from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
 
-Part = tuple[str, Floats]  # a variable by name, and what it is multiplied by
+Part = tuple[str, Floats]  # a variable by name, and what it is multiplied by, shape (size, n) or (states, size, n)
 Plain = tuple[list[Part], Floats]
 Reader = Callable[[ManyStates, Any], Plain]
 
@@ -135,7 +135,7 @@ class PlainRows:
             responses = np.swapaxes(self.named(self.columns, name), 1, 2)
             K += rows @ responses
             terms += np.abs(rows) @ np.abs(responses)
-            expected = expected + self.named(self.offset, name)[:, 0] @ rows.T
+            expected = expected + (rows @ self.named(self.offset, name)[:, 0, :, None])[..., 0]
         return K, expected, np.linalg.norm(terms, axis=-1)
 
     def _parts(self, sensor: Sensor) -> Plain:
@@ -168,35 +168,49 @@ def _of_joint(kind: str) -> Reader:
     return read
 
 
-def _of_wrench(kind: str) -> Reader:
-    """Reads components of a wrench."""
+def _force_torque(here: ManyStates, sensor: Any) -> Plain:
+    place = np.eye(4) if sensor.frame is None else np.asarray(here.mechanism.place(sensor.frame)[1])
+    R, p = place[:3, :3], place[:3, 3]
+    rows = np.block([[R.T, -R.T @ skews(p)], [np.zeros((3, 3)), R.T]])  # moments about p lose p x f
+    return [(f"F[{sensor.place}]", rows[_chosen(sensor)])], _nothing(here, sensor)
 
-    def read(here: ManyStates, sensor: Any) -> Plain:
-        return [(f"{kind}[{sensor.place}]", np.eye(6)[_chosen(sensor)])], _nothing(here, sensor)
 
-    return read
+def _external_wrench(here: ManyStates, sensor: Any) -> Plain:
+    return _of_frame(here, sensor, f"W[{sensor.place}]", np.eye(6), np.zeros((here.states, 6)))
 
 
 def _angular_acceleration(here: ManyStates, sensor: Any) -> Plain:
     link, T = here.mechanism.place(sensor.place)
     rows = np.hstack([np.asarray(T)[:3, :3].T, np.zeros((3, 3))])
-    return [(f"A[{link}]", rows[_chosen(sensor)])], _nothing(here, sensor)
+    return _of_frame(here, sensor, f"A[{link}]", rows, np.zeros((here.states, 3)))
 
 
 def _accelerometer(here: ManyStates, sensor: Any) -> Plain:
     link, T = here.mechanism.place(sensor.place)
-    R, p, chosen = np.asarray(T)[:3, :3], np.asarray(T)[:3, 3], _chosen(sensor)
+    R, p = np.asarray(T)[:3, :3], np.asarray(T)[:3, 3]
     w, v = here.V[link][:, :3], here.V[link][:, 3:]
     bias = cross(w, v + cross(w, np.broadcast_to(p, w.shape))) @ R
-    return [(f"A[{link}]", np.hstack([-R.T @ skews(p), R.T])[chosen])], bias[:, chosen]
+    return _of_frame(here, sensor, f"A[{link}]", np.hstack([-R.T @ skews(p), R.T]), bias)
+
+
+def _of_frame(here: ManyStates, sensor: Any, name: str, rows: Floats, bias: Floats) -> Plain:
+    """Rows and bias of three or six components in a frame's axes, as a sensor has them: which, and in which axes."""
+    chosen = _chosen(sensor)
+    if sensor.axes == "local":
+        return [(name, rows[chosen])], bias[:, chosen]
+    link, T = here.mechanism.place(sensor.place)
+    R = here.poses[link][:, :3, :3] @ np.asarray(T)[:3, :3]
+    turned = [R @ rows[k : k + 3] for k in range(0, len(rows), 3)]
+    moved = [(R @ bias[:, k : k + 3, None])[..., 0] for k in range(0, len(rows), 3)]
+    return [(name, np.concatenate(turned, axis=1)[:, chosen])], np.concatenate(moved, axis=1)[:, chosen]
 
 
 # What gives a sensor's rows over variables by name, and what it reads besides, by its class.
 READINGS: dict[type[Sensor], Reader] = {
     kinds.Torque: _of_joint("tau"),
     kinds.Acceleration: _of_joint("a"),
-    kinds.ForceTorque: _of_wrench("F"),
-    kinds.ExternalWrench: _of_wrench("W"),
+    kinds.ForceTorque: _force_torque,
+    kinds.ExternalWrench: _external_wrench,
     kinds.AngularAcceleration: _angular_acceleration,
     kinds.Accelerometer: _accelerometer,
     kinds.Combination: lambda here, sensor: (list(sensor.terms.items()), _nothing(here, sensor)),

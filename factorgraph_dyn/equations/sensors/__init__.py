@@ -10,9 +10,9 @@
     Accelerometer          linear part of Ad_fi A_i + w_f x v_f: the proper acceleration, since A has gravity in it
     Combination            any blocks over variables by name
 
-f a link or frame on link i; its readings are in its own axes, about its origin. Those of the right column are about
-velocities and belong to ``fgd.estimate_velocity``. A sensor is a small frozen part with a value and its noise (see
-``noise``); without a value it describes an input of a compiled estimator.
+f a link or frame on link i; its readings are of its origin, in its own axes or the world's. Those of the right column
+are about velocities and belong to ``fgd.estimate_velocity``. A sensor is a small frozen part with a value and its noise
+(see ``noise``); without a value it describes an input of a compiled estimator.
 """
 
 from factorgraph_dyn.equations.sensors.combination import Combination

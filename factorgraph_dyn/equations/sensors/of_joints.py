@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from factorgraph_dyn import spatial
 from factorgraph_dyn.equations import factors
 from factorgraph_dyn.equations.linear_graph import Variable
 from factorgraph_dyn.equations.sensors.sensor import WRENCH, OfComponents, Reading, Sensor
@@ -43,7 +44,10 @@ class OfJoint(Sensor):
 
 
 class Torque(OfJoint):
-    """The torque or force of a joint's motor, N m or N: Torque(joint, value, sigma)."""
+    """The torque or force of a joint's motor, N m or N: Torque(joint, value, sigma).
+
+    A joint without a motor has none, whatever it reads; ``actuated`` of ``fgd.estimate`` says which have one.
+    """
 
     def _variable(self, nv: int) -> Variable:
         return factors.torque(self.place, nv)
@@ -67,18 +71,31 @@ class Velocity(OfJoint):
 
 @dataclass(frozen=True, eq=False)
 class ForceTorque(OfComponents):
-    """The wrench that a joint or loop passes to its child, in the child's frame: ForceTorque(joint, value, sigma)."""
+    """The wrench that a joint or loop passes to its child: ForceTorque(joint, value, sigma).
+
+    Attributes:
+        frame: A frame on the child in whose axes it is read, about whose origin; the child's own by default.
+    """
 
     joint: str
     value: Any = None
     sigma: Any = None
     components: Any = None
+    frame: str | None = None
     names: ClassVar[tuple[str, ...]] = WRENCH
 
     def check(self, mechanism: Mechanism) -> None:
         """Raise an InputError unless there is what it reads."""
-        names = [*mechanism.joint_by_name, *(loop.name for loop in mechanism.loops)]
-        check_name(self.place, names, "joint or loop", f"mechanism {mechanism.name!r}", InputError)
+        ends = {joint.name: joint.child for joint in mechanism.joints}
+        ends |= {loop.name: loop.successor for loop in mechanism.loops}
+        check_name(self.place, list(ends), "joint or loop", f"mechanism {mechanism.name!r}", InputError)
+        child, read_on = ends[self.place], mechanism.place(self.frame or ends[self.place])[0]
+        if read_on != child:
+            raise InputError(
+                f"{self.label} reads what is passed to link {child!r} in frame {self.frame!r}, which is on link "
+                f"{read_on!r}; give a frame on {child!r}."
+            )
 
     def _whole(self, state: State, classical: bool) -> Reading:
-        return Reading(((factors.wrench(self.place), np.eye(6)),), np.zeros(6))
+        block = np.eye(6) if self.frame is None else spatial.adjoint(state.mechanism.place(self.frame)[1]).T
+        return Reading(((factors.wrench(self.place), block),), np.zeros(6))

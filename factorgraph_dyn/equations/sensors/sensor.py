@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from factorgraph_dyn.checks import as_names, check_entries, check_finite, shown
+from factorgraph_dyn.checks import as_names, check_entries, check_finite, real_numbers, shown
 from factorgraph_dyn.equations.linear_graph import Factor, Variable
 from factorgraph_dyn.equations.sensors.noise import Noise, make_noise
 from factorgraph_dyn.equations.state import State
@@ -32,7 +32,7 @@ class Sensor:
     """Something that reads variables of a mechanism's graph with noise.
 
     Attributes:
-        value: What it reads, a number or an array; None for an input of a compiled estimator.
+        value: What it reads, a number or an array, or 0 for nothing at all; None for an input of a compiled estimator.
         sigma: A standard deviation, one for each entry (0 exact, inf unknown), or a covariance matrix.
     """
 
@@ -80,8 +80,10 @@ class Sensor:
             return np.zeros(self.size(mechanism))
         if self.value is None:
             raise InputError(f"{self.label} has no value; give {self.size(mechanism)} numbers.")
-        read = check_entries(self.value, self.size(mechanism), f"The value of {self.label}")
-        return check_finite(read, read.shape, f"The value of {self.label}")
+        what, size = f"The value of {self.label}", self.size(mechanism)
+        if np.ndim(self.value) == 0 and not real_numbers(self.value, what, InputError):
+            return np.zeros(size)
+        return check_finite(check_entries(self.value, size, what), (size,), what)
 
     def factor(self, state: State, values: Array, *, classical: bool = False) -> Factor:
         """Its equation, for given values."""
@@ -112,8 +114,12 @@ class OfComponents(Sensor):
     def reading(self, state: State, *, classical: bool = False) -> Reading:
         """What it reads at a state."""
         chosen = [self.names.index(name) for name in self._components]
-        blocks, offset = self._whole(state, classical)
+        blocks, offset = self._seen_from(state, self._whole(state, classical))
         return Reading(tuple((variable, block[chosen]) for variable, block in blocks), offset[chosen])
+
+    def _seen_from(self, state: State, whole: Reading) -> Reading:
+        """The reading of all components in the axes that the sensor has."""
+        return whole
 
     def _whole(self, state: State, classical: bool) -> Reading:
         """What a sensor of all components reads."""

@@ -22,7 +22,9 @@ from factorgraph_dyn.equations.posterior import Evidence
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.equations.sensors.noise import make_noise
 from factorgraph_dyn.equations.sensors.together import check_sensors, outside_frames, outside_wrenches
+from factorgraph_dyn.equations.wrenches import check_axes, link_wrenches
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.solve.dynamics import Wrenches, check_state
 from factorgraph_dyn.solve.estimation.estimated import Estimated, infer
 from factorgraph_dyn.solve.estimation.evidence import closures, evidence, exact
@@ -83,6 +85,7 @@ def estimate(
     *,
     actuated: Iterable[str] | None = None,
     external_wrenches: Wrenches | None = None,
+    wrench_axes: Axes = "local",
     model_noise: ModelNoise | None = None,
     undetermined: str = "error",
 ) -> Estimate:
@@ -94,8 +97,9 @@ def estimate(
         v: Velocities, rad/s and m/s, shape (nv,).
         measurements: Sensors, ``fgd.sensors.Torque("elbow", 1.2, 0.1)`` and others, in any number and of any noise.
         actuated: Joints that have a motor; the others have no torque. By default those marked actuated.
-        external_wrenches: Known wrenches [moment; force] on links, in their frames, by link name. Unknown ones are
-            named by a sensor ``ExternalWrench(frame, value, sigma)``.
+        external_wrenches: Known wrenches [moment; force] about the origin of a link or frame, by its name. Unknown ones
+            are named by a sensor ``ExternalWrench(frame, value, sigma)``.
+        wrench_axes: "local": known wrenches in the link's or frame's own axes; "world": in those of the world.
         model_noise: Standard deviation of the balance of every link [moment; force], one number or six, or a
             covariance, or these by link name; without it the equations hold exactly.
         undetermined: What to do where the measurements leave variables open: "error" names them and sensors that
@@ -115,7 +119,8 @@ def estimate(
     noises = _model_noises(mechanism, model_noise)
     for link in noises:
         pushes.setdefault(link, []).append((_disturbance(link), np.eye(6)))
-    form = dynamics_form(state, pushes, given.check_wrenches(mechanism, external_wrenches))
+    placed = given.check_wrenches(mechanism, external_wrenches)
+    form = dynamics_form(state, pushes, link_wrenches(mechanism, state.q, placed, check_axes(wrench_axes)))
     rows = closures(form) + _without_motor(form, actuated)
     rows += _disturbances(form, noises)
     found = infer(Estimate, form, sensors, rows, undetermined)

@@ -302,3 +302,45 @@ def test_components_and_names_are_checked():
         estimate.covariance("tau[elbow")
     with pytest.raises(fgd.InputError, match="undetermined is 'maybe'"):
         fgd.estimate(mechanism, q, v, torques(mechanism, tau, 0.1), undetermined="maybe")
+
+
+def test_axes_of_the_world_are_axes_turned():
+    mechanism, q, v, tau = arm()
+    rng, R = np.random.default_rng(4), fgd.pose(mechanism, q, "hand")[:3, :3]
+    C = np.array([[4.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]])
+
+    def both(kind, parts):
+        value, turn = rng.normal(size=3 * parts), np.kron(np.eye(parts), R)
+        local, sigma = kind("hand", value, np.kron(np.eye(parts), C)), turn @ np.kron(np.eye(parts), C) @ turn.T
+        return local, kind("hand", turn @ value, sigma, axes="world")
+
+    pairs = [both(S.Accelerometer, 1), both(S.AngularAcceleration, 1), both(S.ExternalWrench, 2)]
+    local, world = (
+        fgd.estimate(mechanism, q, v, [*torques(mechanism, tau, 0.1), *each]) for each in zip(*pairs, strict=True)
+    )
+    assert np.allclose(world.a, local.a, rtol=1e-10)
+    assert np.allclose(world.covariance("a", "W[hand]"), local.covariance("a", "W[hand]"), rtol=1e-8, atol=1e-12)
+    assert np.isclose(world.log_likelihood, local.log_likelihood, rtol=1e-12)
+    W, turned = np.arange(6.0), np.kron(np.eye(2), R) @ np.arange(6.0)
+    sensors = torques(mechanism, tau, 0.1)
+    known = fgd.estimate(mechanism, q, v, sensors, external_wrenches={"hand": turned}, wrench_axes="world")
+    assert np.allclose(known.a, fgd.estimate(mechanism, q, v, sensors, external_wrenches={"hand": W}).a, rtol=1e-10)
+    rates = [S.Velocity(name, 1.0, 1.0) for name in mechanism.joint_names]
+    level = fgd.estimate_velocity(mechanism, q, [*rates, S.PointVelocity("hand", components="z", axes="world")])
+    assert abs(fgd.jacobian(mechanism, q, "hand", axes="world")[5] @ level.v) < 1e-13
+    with pytest.raises(fgd.InputError, match="axes of Gyroscope"):
+        S.Gyroscope("hand", 0, 0.1, axes="hand")
+
+
+def test_a_force_sensor_reads_in_a_frame_of_its_own():
+    mechanism, q, v, a = arm()
+    true = fgd.inverse_dynamics(mechanism, q, v, a)
+    link, T = mechanism.place("hand")
+    wrist = next(joint.name for joint in mechanism.joints if joint.child == link)
+    read = fgd.spatial.adjoint(T).T @ true.wrenches[wrist]
+    sensors = [S.Acceleration(name, a[mechanism.v_slice(name)], 1.0) for name in mechanism.joint_names]
+    fits = fgd.estimate(mechanism, q, v, [*sensors, S.ForceTorque(wrist, read, 1e-3, frame="hand")])
+    assert np.abs(fits.innovations[f"ForceTorque[{wrist}]"]).max() < 1e-8
+    first = mechanism.joint_names[0]
+    with pytest.raises(fgd.InputError, match="frame 'hand', which is on link"):
+        fgd.estimate(mechanism, q, v, [*sensors, S.ForceTorque(first, read, 1e-3, frame="hand")])
