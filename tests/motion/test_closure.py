@@ -9,7 +9,7 @@ import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
 from factorgraph_dyn.model.joint_kinds import KINDS, axes_of
 from factorgraph_dyn.model.loop_groups import loop_groups
-from factorgraph_dyn.model.robots.bodies import translation
+from factorgraph_dyn.model.placements import translation
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.closure import RANK_TOLERANCE
 from factorgraph_dyn.motion.kinematics import integrate

@@ -8,7 +8,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
-from factorgraph_dyn.model.robots.bodies import translation
+from factorgraph_dyn.model.placements import translation
 from factorgraph_dyn.model.units import Natural, described_in, measured
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.kinematics import integrate

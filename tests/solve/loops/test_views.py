@@ -10,7 +10,8 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn import Joint, Link, Loop, Mechanism
-from factorgraph_dyn.model.robots.bodies import rod, translation
+from factorgraph_dyn.model.placements import translation
+from factorgraph_dyn.model.robots.bodies import rod
 from tests.mechanisms import random_planar, random_spatial
 from tests.oracles.closed import relative
 
