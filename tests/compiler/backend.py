@@ -9,6 +9,7 @@ import numpy as np
 from factorgraph_dyn.compiler import program
 from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_module
+from factorgraph_dyn.compiler.backends.x86 import assembly
 from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.tape.tape import Tape
 
@@ -18,13 +19,19 @@ def widths():
     return [width for width in (2, 4, 8) if width <= machine.host().width]
 
 
+def assembly_widths():
+    """Those of them that there is assembly for."""
+    return [width for width in widths() if assembly.is_for(machine.host().narrowed(width))]
+
+
 def gufunc_of(built, sizes, outputs, *, width=None, fma=None, segment=1200):
     """The program as a gufunc, for inputs of the given sizes and one output.
 
     Without a segment the code is the machine's own: assembly where there is one for it, else LLVM's.
     """
     host = machine.host()
-    target = dataclasses.replace(host, width=width or host.width, fma=host.fma if fma is None else fma)
+    target = host.narrowed(width or host.width)
+    target = target if fma is None else dataclasses.replace(target, fma=fma)
     shaped = dataclasses.replace(built, arguments=tuple(program.Operand((size,)) for size in sizes))
     text = emit_module(shaped, target, segment=segment)
     code = machine.load(machine.object_code(text, target), ENTRY_POINTS, target)
@@ -37,7 +44,12 @@ def random_program(seed, inputs=7, steps=300, outputs=5, guards=False):
     rng = np.random.default_rng(seed)
     tape = Tape(seed=seed)
     leaves = [tape.input(f"x{k}") for k in range(inputs)]
-    refs = [*leaves, tape.constant(0.75), *(tape.sin(x) for x in leaves[:3])]
+    refs = [
+        *leaves,
+        tape.constant(0.75),
+        *map(tape.constant, rng.normal(size=steps // 10)),
+        *(tape.sin(x) for x in leaves[:3]),
+    ]
     refs += [tape.cos(tape.add(leaves[0], tape.mul(tape.constant(2.0), leaves[1])))]
     bounded = list(refs)
     for _ in range(steps):
@@ -55,5 +67,6 @@ def random_program(seed, inputs=7, steps=300, outputs=5, guards=False):
             refs.append(tape.mul(tape.sign(small), a))
         if not refs[-1]:
             refs.pop()
-    watched = [program.Guard(leaves[0], 0.1, "first input")] if guards else []
+    first, second = program.Guard(leaves[0], 0.1, "first input"), program.Guard(refs[-1], 1e9, "a result", small=True)
+    watched = [first, second] if guards else []
     return program.build(tape, leaves, [*refs[-outputs + 1 :], -refs[-outputs]], watched)

@@ -3,15 +3,10 @@
 import numpy as np
 import pytest
 
-import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler import program
 from factorgraph_dyn.compiler.backends.llvm import machine
-from factorgraph_dyn.compiler.backends.x86 import assembly
-from factorgraph_dyn.compiler.program import DIVISION_TIME, SINCOS_TIME
 from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.compiler.tape.tape import Tape
-from factorgraph_dyn.compiler.trace import trace
-from factorgraph_dyn.equations.problem import make_problem
 from tests.compiler.backend import gufunc_of, random_program, widths
 
 AGREEMENT = 1e-11
@@ -35,39 +30,6 @@ def test_random_programs(width, segment):
         x = np.random.default_rng(seed).normal(size=(37, 7))
         found = gufunc_of(built, [7], 5, width=width, segment=segment)(x)
         assert_close(found, interpreted(built, x))
-
-
-in_assembly = pytest.mark.skipif(not assembly.is_for(machine.host()), reason="there is no assembly for this machine")
-
-
-@in_assembly
-@pytest.mark.parametrize("seed", range(20))
-def test_assembly_computes_what_llvm_does(seed):
-    """The same fused operations on the same operands: the same bits, however many values have to leave registers."""
-    built = random_program(seed, steps=40 * (seed + 1), outputs=1 + seed % 9, guards=seed % 2 == 0)
-    x = np.random.default_rng(seed).normal(size=(9, 7))
-    with np.errstate(all="ignore"):
-        found, expected = (gufunc_of(built, [7], 1 + seed % 9, segment=segment)(x) for segment in (None, 1 << 40))
-    np.testing.assert_array_equal(found, expected)
-
-
-@in_assembly
-def test_assembly_has_fewer_instructions_than_llvm():
-    robot = fgd.robots.humanoid()
-    built = trace(robot, make_problem(robot, "forward"), "aba").program
-    text = assembly.emit_assembly(built).text
-    operations = built.instructions - DIVISION_TIME * built.operations.divisions - SINCOS_TIME * built.operations.sincos
-    assert text.count(r"\0Av") < 1.55 * operations
-
-
-@in_assembly
-def test_a_sum_that_needs_none_of_its_terms_again_copies_none():
-    tape = Tape()
-    a, b, c = (tape.add(tape.input(name), tape.input(name + "'")) for name in "abc")
-    total = tape.add(tape.mul(a, b), c)
-    text = assembly.emit_assembly(program.build(tape, list(tape.input_names), [total])).text
-    assert [line.split()[0] for line in text.split(r"\0A") if line.startswith("v")].count("vmovapd") == 4
-    assert "vfmadd" in text
 
 
 def test_without_fused_multiply_add():

@@ -128,8 +128,8 @@ def _pinocchio_headers() -> Path:
 def _run(command: list[str], text: str, who: str) -> None:
     done = subprocess.run(command, input=text, text=True, capture_output=True, cwd=_folder(), check=False)
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise InputError(f"{who} fails for CasADi's C: {last}")
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        raise InputError(f"{who} fails for CasADi's C: {next((line for line in lines if 'error' in line), lines[-1])}")
 
 
 def _model_text(model: Any) -> str:

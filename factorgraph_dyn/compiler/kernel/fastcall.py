@@ -1,11 +1,12 @@
-"""One state or a few, one Python call, at the least possible cost.
+"""One state or a batch, one Python call, at the least possible cost.
 
 Takes the code of a kernel; gives a builtin function that evaluates it. The function is itself compiled: it checks that
 its arguments, and what ``out=`` names, are plain contiguous float64 arrays of the right shapes by looking at the array
 objects, makes result arrays with NumPy's own C function where none are given, and runs the kernel. The arrays are those
 of one state, or all have one axis more, of the same length; they are named in the order of the arguments, or not.
-Anything else (longer batches, lists, other types, other keywords, results that lie on the arguments) it hands to an
-ordinary Python function.
+While it works on more than a few states, other threads of the interpreter have their turn. Anything else (batches of
+more axes, lists, other types, other keywords, results that lie on the arguments) it hands to an ordinary Python
+function.
 
 It relies on the layout of array objects, which NumPy keeps stable for extension modules. The layout is
 checked once a process, by comparing an array's memory with what NumPy says about it; where anything is
@@ -50,8 +51,10 @@ _FIELDS = (
     "tuple_new",
     "tuple_set",
     "keep",
+    "let_go",
+    "take_back",
 )  # and after these the names of the arguments, and "out"
-_MOST_STATES = 256  # more are worth giving other threads their turn, which the ordinary way does
+_FEW_STATES = 64  # more are worth giving other threads their turn
 
 
 @cache
@@ -119,9 +122,8 @@ def emit_fastcall(program: Program) -> str:
             "  %states_at = select i1 %wide, ptr %first_shape, ptr %states_p",
             "  %states = load i64, ptr %states_at",
             "  store i64 %states, ptr %states_p",
-            "  %less = sub i64 %states, 1",
-            f"  %few = icmp ult i64 %less, {_MOST_STATES}",
-            "  br i1 %few, label %check0, label %slow",
+            f"  %few = icmp ule i64 %states, {_FEW_STATES}",
+            "  br label %check0",
             *(line for k, operand in enumerate(inputs) for line in _argument(k, operand)),
             f"check{len(inputs)}:",
             f"  %has_out = icmp eq i64 %total, {len(inputs) + 1}",
@@ -302,14 +304,22 @@ def _end(name: str, operand: Operand) -> list[str]:
 
 
 def _run(then: str) -> list[str]:
-    """Call the kernel for one state or for some."""
+    """Call the kernel for one state, for some or, without the interpreter's lock, for many."""
+    loop = "  call void @loop(ptr %pointers, ptr %states_p, ptr @fast_steps, ptr null)"
     return [
         f"  br i1 %wide, label %{then}_some, label %{then}_one",
         f"{then}_one:",
         "  call void @one(ptr %pointers)",
         f"  br label %{then}",
         f"{then}_some:",
-        "  call void @loop(ptr %pointers, ptr %states_p, ptr @fast_steps, ptr null)",
+        f"  br i1 %few, label %{then}_few, label %{then}_many",
+        f"{then}_few:",
+        loop,
+        f"  br label %{then}",
+        f"{then}_many:",
+        f"  %{then}_thread = call ptr %let_go()",
+        loop,
+        f"  call void %take_back(ptr %{then}_thread)",
         f"  br label %{then}",
         f"{then}:",
     ]
@@ -394,6 +404,8 @@ def make_fast_function(
         pointer(api.PyTuple_New),
         pointer(api.PyTuple_SetItem),
         pointer(api.Py_IncRef),
+        pointer(api.PyEval_SaveThread),
+        pointer(api.PyEval_RestoreThread),
         *map(id, names),
     )
     context = struct.pack(f"{len(words)}Q", *words)

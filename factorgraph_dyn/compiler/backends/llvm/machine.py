@@ -2,18 +2,27 @@
 
 Takes IR text; gives object code, and from object code the addresses of its functions. A kernel just
 compiled and one read from the cache are linked the same way. The work runs once a kernel.
+
+``FACTORGRAPH_DYN_INSTRUCTIONS`` keeps kernels to narrower instructions than the processor has: "avx512", "avx2" or
+"sse2" are the most that is used. Kernels of each are kept apart in the cache.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
 from typing import Any
 
 import llvmlite.binding as llvm
 
+from factorgraph_dyn.errors import InputError
+
+ENVIRONMENT_VARIABLE = "FACTORGRAPH_DYN_INSTRUCTIONS"
+_WIDTHS = {"avx512": 8, "avx2": 4, "sse2": 2}
+_LEFT_OUT = {4: "-avx512f", 2: "-avx"}  # with all that builds on it; the last word about a feature counts
 _numbers = count()
 
 
@@ -35,10 +44,33 @@ class Machine:
     width: int
     fma: bool
 
+    @property
+    def is_x86(self) -> bool:
+        """Whether it is an x86-64 processor."""
+        return self.triple.startswith("x86_64")
+
+    def narrowed(self, width: int) -> Machine:
+        """The same machine without the instructions for vectors of more than so many doubles."""
+        if width >= self.width or not self.is_x86:
+            return self
+        return replace(self, features=f"{self.features},{_LEFT_OUT[width]}", width=width, fma=self.fma and width > 2)
+
+
+def host() -> Machine:
+    """The machine this process runs on, with the instructions that it may use.
+
+    Raises:
+        InputError: The environment asks for instructions that there are not.
+    """
+    asked = os.environ.get(ENVIRONMENT_VARIABLE, "").strip().lower()
+    if asked not in ("", "native", *_WIDTHS):
+        raise InputError(f"{ENVIRONMENT_VARIABLE} is {asked!r}. Instructions: native (all), {', '.join(_WIDTHS)}.")
+    return whole_host().narrowed(_WIDTHS.get(asked, max(_WIDTHS.values())))
+
 
 @cache
-def host() -> Machine:
-    """The machine this process runs on."""
+def whole_host() -> Machine:
+    """The machine this process runs on, with all that it has."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()

@@ -29,7 +29,7 @@ def body_for(program: Program, machine: Machine, *, segment: int | None = None, 
         name: What the names of its functions begin with.
     """
     if segment is None and assembly.is_for(machine):
-        return assembly.emit_assembly(program, name)
+        return assembly.emit_assembly(program, machine.width, name)
     return emit_body(program, machine.width, fma=machine.fma, segment=segment or SEGMENT, name=name)
 
 

@@ -3,11 +3,12 @@
 Takes a vector width; gives IR text of ``@sincos_batch(workspace, table of slots, count, results)``.
 
     k = round(x 2/pi),   r = x - k pi/2 in steps (Cody & Waite 1980),   z = r^2
-    sin r = r + r z P(z),   cos r = 1 - z/2 + z^2 Q(z),   then swap and negate by k mod 4
+    sin r = r + r z P(z),   cos r = 1 + z (z Q(z) - 1/2),   then swap and negate by k mod 4
 
 P and Q are degree 5, interpolated at Chebyshev points of 0 <= z <= (pi/4)^2. pi/2 is held to 138 bits
 or more and the products k pi/2 are exact, so the result is within 2 ulp for |x| up to 2^30 (2^20 without fused
-multiply-add). Beyond, where an angle's last digit is worth more than a microradian's billionth, the answer is nan.
+multiply-add). Beyond, where an angle's last digit is worth more than a microradian's billionth, the answer is nan:
+all angles of a batch are looked at together, by the sum of their squares, and one by one where it is too large.
 
 The work runs once a kernel; the functions need no mathematics library.
 """
@@ -82,95 +83,150 @@ def sincos_functions(width: int, *, fma: bool) -> str:
         width: Angles a vector holds.
         fma: Whether the machine has fused multiply-add.
     """
-    vector, integers, bits = f"<{width} x double>", f"<{width} x i64>", f"<{width} x i1>"
-    align = f"align {8 * width}"
-    lines: list[str] = []
-    table: list[float] = []
-
-    def in_memory(number: float) -> str:
-        """A vector in memory, which an instruction reads by itself; a constant LLVM would spread by one of its own."""
-        table.append(number)
-        name = f"%constant{len(table)}"
-        place = f"getelementptr inbounds ({vector}, ptr @sincos_constants, i64 {len(table) - 1})"
-        lines.append(f"  {name} = load {vector}, ptr {place}, {align}")
-        return name
-
-    def multiply_add(name: str, a: str, b: str, c: str) -> str:
-        if fma:
-            lines.append(f"  {name} = call {vector} @llvm.fma.v{width}f64({vector} {a}, {vector} {b}, {vector} {c})")
-        else:
-            lines.append(f"  {name}_m = fmul {vector} {a}, {b}")
-            lines.append(f"  {name} = fadd {vector} {name}_m, {c}")
-        return name
-
-    def polynomial(name: str, coefficients: tuple[float, ...]) -> str:
-        value = in_memory(coefficients[-1])
-        for degree in range(len(coefficients) - 2, -1, -1):
-            value = multiply_add(f"%{name}{degree}", value, "%z", in_memory(coefficients[degree]))
-        return value
-
-    # Without fused multiply-add the products k * part have to be exact (k has up to 20 bits), and so has
-    # x - k (the first two parts), which is below 1 and a multiple of 2^-53.
-    parts = half_pi_parts(floats=3) if fma else half_pi_parts(32, 53, 85)
-    multiply_add("%shifted", "%x", in_memory(float(1 / _half_pi())), in_memory(_ROUND))
-    lines.append(f"  %k = fsub {vector} %shifted, {in_memory(_ROUND)}")
-    lines.append(f"  %k_bits = bitcast {vector} %shifted to {integers}")
-    near = "%x"
-    for step, part in enumerate(parts):
-        near = multiply_add(f"%near{step}", "%k", in_memory(-part), near)
-    head = "\n".join(lines)
-    lines.clear()
-    lines.append(f"  %z = fmul {vector} %r, %r")
-    sine = polynomial("sp", _SINE)
-    lines.append(f"  %rz = fmul {vector} %r, %z")
-    multiply_add("%sine", "%rz", sine, "%r")
-    cosine = polynomial("cp", _COSINE)
-    lines.append(f"  %zz = fmul {vector} %z, %z")
-    multiply_add("%half", "%z", in_memory(-0.5), in_memory(1.0))
-    multiply_add("%cosine", "%zz", cosine, "%half")
-    tail = "\n".join(lines)
-    numbers = ", ".join(f"{vector} {splat(number)}" for number in table)
+    steps = _Steps(width, fma)
+    limit = farthest(fma=fma)
+    numbers = ", ".join(f"{steps.vector} {splat(number)}" for number in steps.table)
     return f"""
-@sincos_constants = internal global [{len(table)} x {vector}] [{numbers}], {align}
-define internal void @sincos_batch(ptr noalias %w, ptr %table, i64 %count, ptr %results) #0 {{
-entry:
-  br label %next
-next:
-  %i = phi i64 [0, %entry], [%i1, %next]
-  %tp = getelementptr i32, ptr %table, i64 %i
-  %slot32 = load i32, ptr %tp, align 4
-  %slot = zext i32 %slot32 to i64
-  %xp = getelementptr {vector}, ptr %w, i64 %slot
-  %x = load {vector}, ptr %xp, {align}
-{head}
-  %size = call {vector} @llvm.fabs.v{width}f64({vector} %x)
-  %far = fcmp ogt {vector} %size, {splat(farthest(fma=fma))}
-  %r = select {bits} %far, {vector} {splat(math.nan)}, {vector} {near}
-{tail}
-  %odd_bit = and {integers} %k_bits, splat (i64 1)
-  %odd = icmp ne {integers} %odd_bit, zeroinitializer
-  %s0 = select {bits} %odd, {vector} %cosine, {vector} %sine
-  %c0 = select {bits} %odd, {vector} %sine, {vector} %cosine
-  %s_turn = shl {integers} %k_bits, splat (i64 62)
-  %s_sign = and {integers} %s_turn, splat (i64 -9223372036854775808)
-  %after = add {integers} %k_bits, splat (i64 1)
-  %c_turn = shl {integers} %after, splat (i64 62)
-  %c_sign = and {integers} %c_turn, splat (i64 -9223372036854775808)
-  %s_bits = bitcast {vector} %s0 to {integers}
-  %c_bits = bitcast {vector} %c0 to {integers}
-  %s_xor = xor {integers} %s_bits, %s_sign
-  %c_xor = xor {integers} %c_bits, %c_sign
-  %s = bitcast {integers} %s_xor to {vector}
-  %c = bitcast {integers} %c_xor to {vector}
-  %even = shl i64 %i, 1
-  %next_slot = or i64 %even, 1
-  %cp = getelementptr {vector}, ptr %results, i64 %even
-  %sp = getelementptr {vector}, ptr %results, i64 %next_slot
-  store {vector} %c, ptr %cp, {align}
-  store {vector} %s, ptr %sp, {align}
-  %i1 = add i64 %i, 1
-  %more = icmp ult i64 %i1, %count
-  br i1 %more, label %next, label %end
-end:
-  ret void
-}}"""
+@sincos_constants = internal global [{len(steps.table)} x {steps.vector}] [{numbers}], align {8 * width}
+{_over_angles("sincos_batch", "#0", steps.vector, steps.lines, _look_for_far_ones(width, limit))}
+{_over_angles("sincos_far", "#1", steps.vector, _spoil(width, limit), "")}"""
+
+
+class _Steps:
+    """What is done with an angle.
+
+    Attributes:
+        lines: IR from %x to %c, its cosine, and %s, its sine; %sum becomes %squares.
+        table: Numbers that it reads from memory: a constant LLVM would spread by an instruction of its own.
+    """
+
+    def __init__(self, width: int, fma: bool) -> None:
+        self.vector, self.integers, self.bits = f"<{width} x double>", f"<{width} x i64>", f"<{width} x i1>"
+        self.width, self.fma = width, fma
+        self.lines: list[str] = []
+        self.table: list[float] = []
+        # Without fused multiply-add the products k * part have to be exact (k has up to 20 bits), and so has
+        # x - k (the first two parts), which is below 1 and a multiple of 2^-53.
+        self._reduce(half_pi_parts(floats=3) if fma else half_pi_parts(32, 53, 85))
+        self._fma("%squares", "%x", "%x", "%sum")
+        self._polynomials()
+        self._turn()
+
+    def _line(self, name: str, value: str) -> None:
+        self.lines.append(f"  {name} = {value}")
+
+    def _constant(self, number: float) -> str:
+        self.table.append(number)
+        place = f"getelementptr inbounds ({self.vector}, ptr @sincos_constants, i64 {len(self.table) - 1})"
+        name = f"%constant{len(self.table)}"
+        self._line(name, f"load {self.vector}, ptr {place}, align {8 * self.width}")
+        return name
+
+    def _fma(self, name: str, a: str, b: str, c: str) -> str:
+        vector = self.vector
+        if self.fma:
+            self._line(name, f"call {vector} @llvm.fma.v{self.width}f64({vector} {a}, {vector} {b}, {vector} {c})")
+        else:
+            self._line(f"{name}_m", f"fmul {vector} {a}, {b}")
+            self._line(name, f"fadd {vector} {name}_m, {c}")
+        return name
+
+    def _reduce(self, parts: tuple[float, ...]) -> None:
+        """%r = x - k pi/2, and the bits of k."""
+        self._fma("%shifted", "%x", self._constant(float(1 / _half_pi())), self._constant(_ROUND))
+        self._line("%k", f"fsub {self.vector} %shifted, {self._constant(_ROUND)}")
+        self._line("%k_bits", f"bitcast {self.vector} %shifted to {self.integers}")
+        near = "%x"
+        for name, part in zip([*(f"%near{k}" for k in range(len(parts) - 1)), "%r"], parts, strict=True):
+            near = self._fma(name, "%k", self._constant(-part), near)
+
+    def _polynomials(self) -> None:
+        """Sine and cosine of r, side by side."""
+        vector = self.vector
+        self._line("%z", f"fmul {vector} %r, %r")
+        sine, cosine = self._constant(_SINE[-1]), self._constant(_COSINE[-1])
+        for degree in range(len(_SINE) - 2, -1, -1):
+            sine = self._fma(f"%sp{degree}", sine, "%z", self._constant(_SINE[degree]))
+            cosine = self._fma(f"%cp{degree}", cosine, "%z", self._constant(_COSINE[degree]))
+        self._line("%rz", f"fmul {vector} %r, %z")
+        half = self._fma("%half", cosine, "%z", self._constant(-0.5))
+        self._fma("%sine", "%rz", sine, "%r")
+        self._fma("%cosine", half, "%z", self._constant(1.0))
+
+    def _turn(self) -> None:
+        """Swap them and change signs, by the last two bits of k."""
+        vector, integers, sign = self.vector, self.integers, f"splat (i64 {-(1 << 63)})"
+        self._line("%first", f"shl {integers} %k_bits, splat (i64 63)")
+        self._line("%second", f"shl {integers} %k_bits, splat (i64 62)")
+        self._line("%either", f"xor {integers} %first, %second")
+        self._line("%odd", f"icmp slt {integers} %first, zeroinitializer")
+        for name, even, odd, turn in (("c", "cosine", "sine", "either"), ("s", "sine", "cosine", "second")):
+            self._line(f"%{name}_sign", f"and {integers} %{turn}, {sign}")
+            self._line(f"%{name}_of", f"select {self.bits} %odd, {vector} %{odd}, {vector} %{even}")
+            self._line(f"%{name}_bits", f"bitcast {vector} %{name}_of to {integers}")
+            self._line(f"%{name}_turned", f"xor {integers} %{name}_bits, %{name}_sign")
+            self._line(f"%{name}", f"bitcast {integers} %{name}_turned to {vector}")
+
+
+def _over_angles(name: str, attributes: str, vector: str, lines: list[str], after: str) -> str:
+    """@<name>(workspace, table of slots, count, results): a loop over angles %x, with their %c and %s stored."""
+    align = f"align {8 * int(vector[1])}"
+    total = f"  %sum = phi {vector} [zeroinitializer, %entry], [%squares, %next]" if after else ""
+    return "\n".join(
+        [
+            f"define internal void @{name}(ptr noalias %w, ptr %table, i64 %count, ptr %results) {attributes} {{",
+            "entry:",
+            "  br label %next",
+            "next:",
+            "  %i = phi i64 [0, %entry], [%i1, %next]",
+            total,
+            "  %tp = getelementptr i32, ptr %table, i64 %i",
+            "  %slot32 = load i32, ptr %tp, align 4",
+            "  %slot = zext i32 %slot32 to i64",
+            f"  %xp = getelementptr {vector}, ptr %w, i64 %slot",
+            f"  %x = load {vector}, ptr %xp, {align}",
+            "  %even = shl i64 %i, 1",
+            "  %next_slot = or i64 %even, 1",
+            f"  %cp = getelementptr {vector}, ptr %results, i64 %even",
+            f"  %sp = getelementptr {vector}, ptr %results, i64 %next_slot",
+            *lines,
+            f"  store {vector} %c, ptr %cp, {align}",
+            f"  store {vector} %s, ptr %sp, {align}",
+            "  %i1 = add i64 %i, 1",
+            "  %more = icmp ult i64 %i1, %count",
+            "  br i1 %more, label %next, label %end",
+            "end:",
+            after,
+            "  ret void",
+            "}",
+        ]
+    )
+
+
+def _look_for_far_ones(width: int, limit: float) -> str:
+    """Look at angles one by one where their squares together are more than that of the largest one that has a sine.
+
+    What is not a number counts as more.
+    """
+    return f"""  %doubtful = fcmp ugt <{width} x double> %squares, {splat(limit**2)}
+  %any = call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> %doubtful)
+  br i1 %any, label %far, label %done
+far:
+  call void @sincos_far(ptr %w, ptr %table, i64 %count, ptr %results)
+  br label %done
+done:"""
+
+
+def _spoil(width: int, limit: float) -> list[str]:
+    """Make nan of the sines and cosines of angles that are too large."""
+    vector, bits = f"<{width} x double>", f"<{width} x i1>"
+    lines = [
+        f"  %size = call {vector} @llvm.fabs.v{width}f64({vector} %x)",
+        f"  %far = fcmp ogt {vector} %size, {splat(limit)}",
+    ]
+    for x in "cs":
+        lines += [
+            f"  %{x}0 = load {vector}, ptr %{x}p, align {8 * width}",
+            f"  %{x} = select {bits} %far, {vector} {splat(math.nan)}, {vector} %{x}0",
+        ]
+    return lines

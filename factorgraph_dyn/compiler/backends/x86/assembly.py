@@ -1,9 +1,9 @@
-"""The arithmetic of a program as x86-64 assembly over vectors of four states.
+"""The arithmetic of a program as x86-64 assembly over vectors of four (AVX2) or eight (AVX-512) states.
 
 Takes a program; gives a body of functions in assembly, which LLVM's assembler puts beside the code it makes itself of
 everything around them. A compiler would allocate registers by the code's look; here every use of every value is known
-(see `registers`), constants are read as vectors from a table, and nothing is searched for: a kernel's code is made in
-about half the time and has a quarter fewer instructions.
+(see `registers`), constants are read from a table, and nothing is searched for: a kernel's code is made in about half
+the time and has a quarter fewer instructions. `vectors` writes what differs between the two instruction sets.
 
     add, sub, mul     one instruction of three operands, the last of which may be in memory
     a b + c           one fused instruction, whose result takes the register of a, b or c: of one that is not needed
@@ -24,21 +24,12 @@ from dataclasses import replace
 from factorgraph_dyn.compiler.backends.llvm.body import Body, Functions
 from factorgraph_dyn.compiler.backends.llvm.machine import Machine
 from factorgraph_dyn.compiler.backends.x86.registers import Registers
+from factorgraph_dyn.compiler.backends.x86.vectors import LESS, MORE, NOT_AT_MOST, NOT_MORE, SETS, Vectors
 from factorgraph_dyn.compiler.program import Guard, Program
 from factorgraph_dyn.compiler.tape import tape as t
 
-WIDTH = 4
-_BYTES = 8 * WIDTH
 _WHOLE = 1 << 60
-_LESS, _MORE, _NOT_MORE, _NOT_AT_MOST = (
-    0x11,
-    0x1E,
-    0x1A,
-    0x16,
-)  # comparisons; of nan the first two are false, the others true
 _SLOT = re.compile(r"slot (\d+);")
-_NEAR = 8  # slots that an address of one byte reaches
-_POINTERS = ("%rax", "%rcx", "%rdx", "%rsi", "%r8", "%r9", "%r10", "%r11")
 _SIGN_BIT, _ALL_BUT_SIGN = 1 << 63, (1 << 63) - 1
 _WORDS = {t.ADD: "vaddpd", t.SUB: "vsubpd", t.MUL: "vmulpd"}
 
@@ -46,17 +37,18 @@ _WORDS = {t.ADD: "vaddpd", t.SUB: "vsubpd", t.MUL: "vmulpd"}
 def is_for(machine: Machine) -> bool:
     """Whether a machine runs this assembly."""
     unix = "x86_64" in machine.triple and not any(name in machine.triple for name in ("windows", "darwin", "apple"))
-    return unix and machine.fma and machine.width == WIDTH
+    return unix and machine.fma and machine.width in SETS
 
 
-def emit_assembly(program: Program, name: str = "") -> Body:
+def emit_assembly(program: Program, width: int, name: str = "") -> Body:
     """The program's arithmetic as functions in assembly.
 
     Args:
         program: What to compute.
+        width: States a vector holds.
         name: What the names of its functions begin with.
     """
-    return _Assembler(program, name).emit()
+    return _Assembler(program, SETS[width], name).emit()
 
 
 def _bits(value: float) -> int:
@@ -64,10 +56,11 @@ def _bits(value: float) -> int:
 
 
 class _Assembler(Functions):
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: Program, vectors: Vectors, name: str) -> None:
+        self.vectors = vectors
         self.constant_places: dict[int, int] = {}
         self.number = 0
-        super().__init__(program, WIDTH, True, _WHOLE, name)
+        super().__init__(program, vectors.width, True, _WHOLE, name)
 
     def cheap_nodes(self) -> set[int]:
         """None: what is in memory is read from there by the instruction that needs it."""
@@ -76,8 +69,9 @@ class _Assembler(Functions):
     def emit(self) -> Body:
         """All functions, and the table of their constants."""
         body = super().emit()
-        words = [f".quad {', '.join([hex(bits)] * WIDTH)}" for bits in self.constant_places]
-        table = [".section .rodata", f".p2align {_BYTES.bit_length() - 1}", f"{self.table}:", *words, ".text"]
+        align = f".p2align {self.vectors.bytes.bit_length() - 1}"
+        words = self.vectors.table(list(self.constant_places))
+        table = [".section .rodata", align, f"{self.table}:", *words, ".text"]
         declared = [f"declare dso_local void @{self.name}part{number}(ptr) #0" for number in range(len(self.parts))]
         return replace(body, text="\n".join([_module_assembly(table), body.text, *declared]))
 
@@ -104,8 +98,8 @@ class _Assembler(Functions):
                 self._keep(node)
                 self.registers.used(node)
         self.release(number)
-        lines = [".p2align 4", f"{self.name}part{number}:", *_addressed(self.registers.lines), "retq"]
-        return _module_assembly(lines)
+        code = [*self.vectors.start(self.table), *_addressed(self.registers.lines, self.vectors)]
+        return _module_assembly([".p2align 4", f"{self.name}part{number}:", *code, "retq"])
 
     def _registers(self, number: int) -> Registers:
         """Nothing in registers yet, and all that is in memory at the start of a part."""
@@ -116,7 +110,7 @@ class _Assembler(Functions):
                 uses.setdefault(read, []).append(now)
         homes = {node: self._address(slot) for node, slot in self.slot.items()}
         homes |= {node: self._constant(_bits(value)) for node, value in self.program.constants.items()}
-        registers = Registers([], homes, uses)
+        registers = Registers([], homes, uses, self.vectors)
         registers.new_home = self._spill
         registers.leave_home = self._forget
         self.spilled: dict[int, int] = {}
@@ -133,7 +127,7 @@ class _Assembler(Functions):
 
     def _constant(self, bits: int) -> str:
         place = self.constant_places.setdefault(bits, len(self.constant_places))
-        return f"{self.table}+{_BYTES * place}(%rip)"
+        return self.vectors.constant(self.table, place)
 
     def _spill(self, value: int) -> str:
         slot = self.spilled[value] = self.new_slot()
@@ -170,7 +164,7 @@ class _Assembler(Functions):
         first, second = registers.operand(a), registers.operand(b)
         registers.used(a, b)
         result = registers.room()
-        self._line(f"{word} {second}, {first}, %ymm{result}")
+        self._line(f"{word} {second}, {first}, {registers.name(result)}")
         registers.put(node, result)
 
     def _later(self, value: int) -> int:
@@ -190,17 +184,17 @@ class _Assembler(Functions):
         names = {value: registers.operand(value) for value in (a, b, c)}
         registers.used(a, b, c)
         given_up = self._given_up(a, b, c, names)
-        result = int(names[given_up].removeprefix("%ymm"))
+        result = names[given_up]
         word = "vf" + ("n" if minus_product else "") + ("msub" if minus_c else "madd")
         other = b if given_up == a else a
         if given_up == c:
-            x, y = (a, b) if names[b].startswith("%ymm") else (b, a)
-            self._line(f"{word}231pd {names[x]}, {names[y]}, %ymm{result}")
-        elif names[other].startswith("%ymm"):
-            self._line(f"{word}213pd {names[c]}, {names[other]}, %ymm{result}")
+            x, y = (a, b) if _is_register(names[b]) else (b, a)
+            self._line(f"{word}231pd {names[x]}, {names[y]}, {result}")
+        elif _is_register(names[other]):
+            self._line(f"{word}213pd {names[c]}, {names[other]}, {result}")
         else:
-            self._line(f"{word}132pd {names[other]}, {names[c]}, %ymm{result}")
-        registers.put(node, result)
+            self._line(f"{word}132pd {names[other]}, {names[c]}, {result}")
+        registers.put(node, self.vectors.number(result))
 
     def _load_all_but_one(self, a: int, b: int, c: int) -> None:
         """Bring values to registers until one of the three operands at most is in memory."""
@@ -214,7 +208,7 @@ class _Assembler(Functions):
     def _given_up(self, a: int, b: int, c: int, names: dict[int, str]) -> int:
         """The operand whose register the result takes, in which no value is then lost."""
         registers = self.registers
-        here = [value for value in (c, a, b) if names[value].startswith("%ymm")]
+        here = [value for value in (c, a, b) if _is_register(names[value])]
         for value in here:
             if not registers.holds(value):
                 return value
@@ -225,35 +219,36 @@ class _Assembler(Functions):
             return value
         away = [value for value in (c, a, b) if value not in here]
         value = away[0] if away else c
-        copy = registers.room(tuple(here))
-        self._line(f"vmovapd {names[value]}, %ymm{copy}")
-        names[value] = f"%ymm{copy}"
+        copy = registers.name(registers.room(tuple(here)))
+        self._line(self.vectors.load(names[value], copy))
+        names[value] = copy
         return value
 
     def _reciprocal(self, node: int, a: int) -> None:
         registers = self.registers
-        result = registers.take((a,))
-        self._line(f"vmovapd {self._constant(_bits(1.0))}, %ymm{result}")
-        self._line(f"vdivpd {registers.operand(a)}, %ymm{result}, %ymm{result}")
+        number = registers.take((a,))
+        result = registers.name(number)
+        self._line(self.vectors.load(self._constant(_bits(1.0)), result))
+        self._line(f"vdivpd {registers.operand(a)}, {result}, {result}")
         registers.used(a)
-        registers.put(node, result)
+        registers.put(node, number)
 
     def _sign(self, node: int, a: int) -> None:
         """-1 or 1, and the value itself where it is zero or not a number."""
         registers = self.registers
         if not registers.holds(a):
             registers.load(a)
-        value = registers.operand(a)
-        zero, mask, result = (registers.take((a,)) for _ in range(3))
-        self._line(f"vxorpd %ymm{zero}, %ymm{zero}, %ymm{zero}")
+        taken = [registers.take((a,)) for _ in range(3)]
+        value, zero, mask, result = registers.operand(a), *map(registers.name, taken)
+        self._line(self.vectors.load(self._constant(0), zero))
         before = value
-        for comparison, number in ((_LESS, -1.0), (_MORE, 1.0)):
-            self._line(f"vcmppd ${comparison}, %ymm{zero}, {value}, %ymm{mask}")
-            self._line(f"vblendvpd %ymm{mask}, {self._constant(_bits(number))}, {before}, %ymm{result}")
-            before = f"%ymm{result}"
-        registers.give_back(zero, mask)
+        for comparison, number in ((LESS, -1.0), (MORE, 1.0)):
+            yes = self._constant(_bits(number))
+            registers.lines += self.vectors.choose(comparison, value, zero, yes, before, result, mask)
+            before = result
+        registers.give_back(*taken[:2])
         registers.used(a)
-        registers.put(node, result)
+        registers.put(node, taken[2])
 
     # Results
 
@@ -263,10 +258,11 @@ class _Assembler(Functions):
         value = registers.operand(node)
         for slot, negative in self.outputs_of.get(node, ()):
             if negative:
-                minus = registers.take((node,))
-                self._line(f"vxorpd {self._constant(_SIGN_BIT)}, {value}, %ymm{minus}")
-                self._line(f"vmovapd %ymm{minus}, {self._address(slot)}")
-                registers.give_back(minus)
+                taken = registers.take((node,))
+                minus = registers.name(taken)
+                self._line(self.vectors.negated(self._constant(_SIGN_BIT), value, minus))
+                self._line(f"vmovapd {minus}, {self._address(slot)}")
+                registers.give_back(taken)
             else:
                 self._line(f"vmovapd {value}, {self._address(slot)}")
                 registers.homes.setdefault(node, self._address(slot))
@@ -279,34 +275,45 @@ class _Assembler(Functions):
 
     def _watch(self, node: int, guard: Guard) -> None:
         """Set all bits of the guard in lanes in which a value is not as it has to be."""
-        registers, place = self.registers, self._address(self.guard_slot)
-        bad = registers.take((node,))
-        comparison = _NOT_AT_MOST if guard.small else _NOT_MORE
-        self._line(f"vandpd {self._constant(_ALL_BUT_SIGN)}, {registers.operand(node)}, %ymm{bad}")
-        self._line(f"vcmppd ${comparison}, {self._constant(_bits(guard.threshold))}, %ymm{bad}, %ymm{bad}")
-        self._line(f"vorpd {place}, %ymm{bad}, %ymm{bad}")
-        self._line(f"vmovapd %ymm{bad}, {place}")
-        registers.give_back(bad)
+        registers = self.registers
+        taken = registers.take((node,))
+        registers.lines += self.vectors.watch(
+            registers.operand(node),
+            self._constant(_ALL_BUT_SIGN),
+            NOT_AT_MOST if guard.small else NOT_MORE,
+            self._constant(_bits(guard.threshold)),
+            self._address(self.guard_slot),
+            registers.name(taken),
+        )
+        registers.give_back(taken)
 
 
-def _addressed(lines: list[str]) -> list[str]:
+def _is_register(operand: str) -> bool:
+    return operand.startswith("%")
+
+
+def _addressed(lines: list[str], vectors: Vectors) -> list[str]:
     """Instructions with addresses for slots.
 
-    An address within 128 bytes of a register takes three bytes less of code than a far one, and code is to fit the
-    first-level cache: the eight slots around each of eight registers are those used most.
+    An address near a register takes three bytes less of code than a far one, and code is to fit the first-level cache:
+    the slots around each of the registers for pointers are those used most.
     """
     text = "\n".join(lines)
-    counts = Counter(int(slot) // _NEAR for slot in _SLOT.findall(text))
-    windows = [window for window, _ in counts.most_common(len(_POINTERS))]
-    pointers = dict(zip(windows, _POINTERS, strict=False))
+    counts = Counter(int(slot) // vectors.near for slot in _SLOT.findall(text))
+    windows = [window for window, _ in counts.most_common(len(vectors.pointers))]
+    pointers = dict(zip(windows, vectors.pointers, strict=False))
+    middle = vectors.near // 2
 
     def address(found: re.Match[str]) -> str:
-        window, place = divmod(int(found[1]), _NEAR)
+        window, place = divmod(int(found[1]), vectors.near)
         pointer = pointers.get(window)
-        far = f"{_BYTES * int(found[1])}(%rdi)"
-        return far if pointer is None else f"{_BYTES * (place - _NEAR // 2)}({pointer})"
+        far = f"{vectors.bytes * int(found[1])}(%rdi)"
+        return far if pointer is None else f"{vectors.bytes * (place - middle)}({pointer})"
 
-    starts = [f"leaq {_BYTES * (_NEAR * window + _NEAR // 2)}(%rdi), {pointer}" for window, pointer in pointers.items()]
+    starts = [
+        f"leaq {vectors.bytes * (vectors.near * window + middle)}(%rdi), {pointer}"
+        for window, pointer in pointers.items()
+    ]
     return [*starts, *_SLOT.sub(address, text).split("\n")]
 
 

@@ -1,4 +1,4 @@
-"""Sixteen vector registers for straight-line code whose every use is known ahead.
+"""Vector registers for straight-line code whose every use is known ahead.
 
 Takes the order of instructions and when each value is used; gives registers. When one is needed and none is free, the
 value whose next use is farthest away leaves (Belady 1966, the fewest reloads there can be). A value that is in memory
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-REGISTERS = 16
+from factorgraph_dyn.compiler.backends.x86.vectors import Vectors
+
 _NEVER = 1 << 60
 _FREE, _TAKEN = -1, -2  # what a register holds that holds no value
 _STORE = 2  # how much sooner a value may be needed again that leaves without a store
@@ -25,15 +26,18 @@ class Registers:
         lines: Instructions so far.
         homes: Memory operands of the values that are in memory.
         uses: When each value is used from now on, the next use last.
+        vectors: The instruction set.
     """
 
-    def __init__(self, lines: list[str], homes: dict[int, str], uses: dict[int, list[int]]) -> None:
+    def __init__(self, lines: list[str], homes: dict[int, str], uses: dict[int, list[int]], vectors: Vectors) -> None:
         self.lines = lines
         self.homes = homes
         self.uses = uses
+        self.vectors = vectors
+        self.name = vectors.register
         self.now = 0
         self._register: dict[int, int] = {}
-        self._held = [_FREE] * REGISTERS
+        self._held = [_FREE] * vectors.registers
         self.new_home: Callable[[int], str] = lambda value: ""
         self.leave_home: Callable[[int], None] = lambda value: None
 
@@ -41,14 +45,10 @@ class Registers:
         """Whether a value is in a register."""
         return value in self._register
 
-    def number(self, value: int) -> int:
-        """The register of a value."""
-        return self._register[value]
-
     def operand(self, value: int) -> str:
         """A value as instructions name it: its register, else its place in memory."""
         register = self._register.get(value)
-        return self.homes[value] if register is None else f"%ymm{register}"
+        return self.homes[value] if register is None else self.name(register)
 
     def next_use(self, value: int) -> int:
         """When a value is used next."""
@@ -58,7 +58,7 @@ class Registers:
     def load(self, value: int, keep: tuple[int, ...] = ()) -> None:
         """Bring a value from memory to a register, without moving those to keep."""
         register = self.room(keep)
-        self.lines.append(f"vmovapd {self.homes[value]}, %ymm{register}")
+        self.lines.append(self.vectors.load(self.homes[value], self.name(register)))
         self.put(value, register)
 
     def room(self, keep: tuple[int, ...] = ()) -> int:
@@ -72,7 +72,7 @@ class Registers:
         )
         if victim not in self.homes:
             self.homes[victim] = self.new_home(victim)
-            self.lines.append(f"vmovapd %ymm{self._register[victim]}, {self.homes[victim]}")
+            self.lines.append(f"vmovapd {self.name(self._register[victim])}, {self.homes[victim]}")
         return self.drop(victim)
 
     def _distance(self, value: int) -> int:
