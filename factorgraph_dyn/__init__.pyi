@@ -38,6 +38,9 @@ from factorgraph_dyn.errors import (
     ResidualError as ResidualError,
     SingularSystemError as SingularSystemError,
 )
+from factorgraph_dyn.identification.base import base_parameters as base_parameters
+from factorgraph_dyn.identification.identified import Identified as Identified
+from factorgraph_dyn.identification.identify import identify as identify
 from factorgraph_dyn.model import (
     Coupling as Coupling,
     Frame as Frame,

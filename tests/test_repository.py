@@ -34,6 +34,7 @@ ROOMS = (
     "solve",
     "textbook",
     "compiler",
+    "identification",
     "compare",
     "search",
     "show",
