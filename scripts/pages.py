@@ -2,7 +2,7 @@
 
 A page is Markdown. Its ``python`` blocks are one script, from top to bottom; its ``text`` blocks are what the script
 prints. Pictures and pages that it shows and that are not in the repository are files that the script writes.
-Where the first line of a page is ``<!-- needs: casadi, jax -->``, its code runs only where these are installed.
+Where the first line of a page is ``<!-- needs: casadi, cc -->``, its code runs only where these are installed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,14 +34,14 @@ def script(page: Path) -> str:
 
 def said(page: Path) -> str:
     """What a page says that its code prints."""
-    return "\n".join(text.strip() for kind, text in BLOCK.findall(page.read_text()) if kind == "text")
+    return "".join(text for kind, text in BLOCK.findall(page.read_text()) if kind == "text").strip()
 
 
 def lacking(page: Path) -> list[str]:
-    """The packages that a page's code needs and that are not installed."""
+    """The packages and programs that a page's code needs and that are not installed."""
     named = NEEDS.match(page.read_text())
     names = named[1].split(", ") if named else []
-    return [name for name in names if importlib.util.find_spec(name) is None]
+    return [name for name in names if not (importlib.util.find_spec(name) or shutil.which(name))]
 
 
 def made(page: Path) -> list[str]:
