@@ -37,6 +37,7 @@ class LinkMotion(NamedTuple):
 
 
 A_STATE = "a State, such as fgd.evaluate_state(mechanism, q, v)"
+A_MOTION = "a LinkMotion, as link_motion(state, a) of equations/known_motion gives it"
 
 
 Pushes = Mapping[str, Sequence[tuple[Variable, Array]]]
@@ -65,6 +66,8 @@ def dynamics_graph(
     """
     check_kind(state, State, "The state", A_STATE)
     _check_known(known, state.mechanism.nv)
+    if moving is not None:
+        check_kind(moving, LinkMotion, "moving", A_MOTION)
     external = {} if external_wrenches is None else external_wrenches
     check_mapping(external, "external_wrenches", "wrenches by the name of a link or frame")
     for name, wrench in external.items():

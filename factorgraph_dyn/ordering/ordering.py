@@ -49,6 +49,11 @@ class Ordering:
         first = ", ".join(self.variables[:3])
         return f"<Ordering {self.name!r} of {len(self)} variables: {first}{', ...' if len(self) > 3 else ''}>"
 
+    @property
+    def key(self) -> str:
+        """Text that differs wherever two orderings do; what people read is shorter."""
+        return repr((self.name, self.variables))
+
     def __len__(self) -> int:
         return len(self.variables)
 

@@ -145,3 +145,12 @@ def test_concurrent_processes(own_folder):
     assert len(files(own_folder)) == 1
     assert not list(own_folder.rglob("*.part"))
     assert bytes.fromhex(answers.pop().decode().strip()) == answer(compile(fgd.robots.rrr(), "forward")).tobytes()
+
+
+def test_orderings_that_differ_in_their_last_variables_are_two_kernels():
+    """What people read of an ordering is shortened; what tells kernels apart is not."""
+    arm = fgd.robots.rrr()
+    usual = fgd.compile(arm, "forward", ordering="aba").ordering.variables
+    other = (*usual[:3], *sorted(usual[3:]))
+    for variables in (usual, other):
+        assert fgd.compile(arm, "forward", ordering=fgd.Ordering("mine", variables)).ordering.variables == variables

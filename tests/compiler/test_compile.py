@@ -241,7 +241,7 @@ def test_states_that_are_not_closed_give_nan_and_drift_does_not(robot):
     assert np.isnan(kernel(q, other_v, np.zeros(mechanism.nv))).all()
     q[-1] += 0.2
     assert np.isnan(kernel(q, v, np.zeros(mechanism.nv))).all()
-    assert any("miss the closure" in message for message in kernel.check(q, v, np.zeros(mechanism.nv)))
+    assert any("off the closure" in message for message in kernel.check(q, v, np.zeros(mechanism.nv)))
 
 
 def test_states_that_break_a_coupling_give_nan():

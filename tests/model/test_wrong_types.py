@@ -42,7 +42,9 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "choose_ordering": {"mechanism": RRR, "graph": GRAPH, "ordering": "aba"},
     "compare_orderings": {"mechanism": RRR, "orderings": ["aba"], "repeats": 1, "kernels": False},
     "compile": {"mechanism": RRR},
+    "compile_step": {"mechanism": RRR},
     "constraints": STATE_WORDS,
+    "derivatives": {**STATE_WORDS, "tau": TAU},
     "diagnose": {"mechanism": RRR, "q": Q},
     "difference": {"mechanism": RRR, "q0": Q, "q1": V},
     "draw": {"mechanism": RRR},
@@ -77,6 +79,8 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "pose": {"mechanism": RRR, "q": Q, "frame": "link3"},
     "poses": {"mechanism": RRR, "q": Q},
     "regressor": {**STATE_WORDS, "a": TAU},
+    "rotation": {"axis": "x", "angle": 0.1},
+    "translation": {"x": 0.1, "y": 0.2, "z": 0.3},
     "rollout": {"mechanism": RRR, "q0": Q, "v0": V, "tau": np.ones((2, 3)), "step": 0.1},
     "search_orderings": {"mechanism": RRR, "rounds": 1, "lanes": 1, "budget": 0.01, "save": False, "progress": False},
     "simulate": {"mechanism": RRR, "q0": Q, "v0": V, "duration": 0.2, "step": 0.1},
@@ -151,9 +155,9 @@ STRANGE = (
 )  # fmt: skip
 UNCHECKED = ("executor", "watch", "torque", "engine")  # functions of the caller's, whose own errors are his
 RESULTS = {
-    "Constraints", "Diagnosis", "Estimate", "Factor", "InputDynamics", "Kernel", "Known", "LinearGraph",
-    "MinimumTorque", "MinimumWrench", "OrderingCost", "SearchResult", "Solution", "SpatialOperators", "Trajectory",
-    "Variable", "VelocityEstimate", "View",
+    "Constraints", "Derivatives", "Diagnosis", "Estimate", "Factor", "InputDynamics", "Kernel", "Known", "LinearGraph",
+    "MinimumTorque", "MinimumWrench", "OrderingCost", "SearchResult", "Solution", "SpatialOperators", "StepKernel",
+    "Trajectory", "Variable", "VelocityEstimate", "View",
 }  # fmt: skip
 
 

@@ -188,7 +188,8 @@ def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -
 
 def _key(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine) -> str:
     """Where a kernel is kept."""
-    return cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, repr(ordering))
+    words = ordering.key if isinstance(ordering, Ordering) else str(ordering)
+    return cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, words)
 
 
 def _check_axes(mechanism: Mechanism, problem: Problem) -> None:

@@ -127,7 +127,7 @@ def compiled_rollout(mechanism: Mechanism, integrator: str, parameters: tuple[st
     problem = make_problem(mechanism, "forward", parameters=parameters)
     kernel = compile_problem(mechanism, problem)
     host = machine.host()
-    request = ("rollout", integrator, repr(kernel.ordering), repr(problem.free))
+    request = ("rollout", integrator, kernel.ordering.key, problem.key)
     name = cache.key(versions(), repr(host), mechanism.fingerprint, *request)
     entry = cache.read(name)
     code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)

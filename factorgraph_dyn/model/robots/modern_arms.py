@@ -83,7 +83,8 @@ def general_6r() -> Mechanism:
     for i in range(6):
         points = rng.uniform(-0.3, 0.3, (5, 3))
         points -= points.mean(axis=0)
-        J = mass[i] / 5 * sum(r @ r * np.eye(3) - np.outer(r, r) for r in points)
+        # rounded, because the last digits of a product depend on the machine, and saved orderings on every digit
+        J = (mass[i] / 5 * sum(r @ r * np.eye(3) - np.outer(r, r) for r in points)).round(6)
         inertia.append((J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2]))
     return _modified_dh("general_6r", lengths, mass, com.tolist(), inertia)
 
