@@ -74,7 +74,7 @@ def rollout(
             f"order of the joints of {mechanism.name!r}, {', '.join(mechanism.joint_names)}. For the same torques in "
             "all steps use np.broadcast_to(tau, (steps, len(tau)))."
         )
-    given = check_given(mechanism, parameters or {})
+    given = check_given(mechanism, {} if parameters is None else parameters)
     batch = _batch(q, v, torques, given)
     compiled = compiled_rollout(mechanism, integrator, tuple(each.word for each in given))
     starts = Starts(_flat(q, batch, 1), _flat(v, batch, 1), _flat(torques, batch, 2), as_rows(given, batch))
