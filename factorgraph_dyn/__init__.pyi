@@ -12,7 +12,7 @@ from factorgraph_dyn.compiler import (
     compile as compile,
 )
 from factorgraph_dyn.compiler.rollout.rollout import rollout as rollout
-from factorgraph_dyn.compiler.derive.steps import (
+from factorgraph_dyn.compiler.step.compiled import (
     StepKernel as StepKernel,
     compile_step as compile_step,
 )

@@ -412,6 +412,8 @@ def _outputs(mechanism: Mechanism, problem: Problem, outputs: Sequence[str] | No
     if not names:
         raise InputError("outputs is empty; name at least one, such as 'a' or 'F[joint]'.")
     for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"outputs names {name!r} twice; name each result once.")
         if sensors:
             _check_estimated(mechanism, sensors, name)
         else:

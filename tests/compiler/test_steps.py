@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn.compiler.step import program
 
 STEP, APART = 0.03, 1e-4
 MIXED = ("revolute", "spherical", "floating", "planar", "universal")
+SEEDS = {"semi_implicit": 6, "rk4": 4}  # floating and planar, spherical and planar
 
 
 @pytest.mark.parametrize("integrator", ["semi_implicit", "rk4"])
 def test_steps_change_as_differences_say(integrator):
-    mechanism = fgd.robots.random_tree(3, seed=1, kinds=MIXED)
+    mechanism = fgd.robots.random_tree(2, seed=SEEDS[integrator], kinds=MIXED)
     step, nv = fgd.compile_step(mechanism, integrator), mechanism.nv
     rng = np.random.default_rng(0)
     (q, v), tau = mechanism.random_state(rng), rng.normal(size=nv)
@@ -43,6 +45,23 @@ def test_steps_go_where_rollouts_go_in_batches(integrator):
     assert np.allclose(one.B, there.B[2], rtol=1e-12)
 
 
+@pytest.mark.parametrize("integrator", ["semi_implicit", "rk4"])
+def test_long_steps_are_chained_calls_of_the_kernel(integrator, monkeypatch):
+    mechanism = fgd.robots.pendulum(2)
+    compiled = fgd.compile_step(mechanism, integrator)
+    monkeypatch.setattr(program, "AFFORDABLE", 0)
+    monkeypatch.setenv("FACTORGRAPH_DYN_CACHE", "off")
+    chained = fgd.compile_step(mechanism, integrator)
+    assert compiled.operations is not None
+    assert chained.operations is None
+    q, v, tau = np.random.default_rng(1).normal(size=(3, 2, 700, 2))  # more than a block
+    steps = np.linspace(0.01, 0.02, 700)
+    for one, other in zip(compiled(q, v, tau, steps), chained(q, v, tau, steps), strict=True):
+        assert one.shape == other.shape
+        assert np.allclose(one, other, rtol=1e-11)
+    assert np.allclose(compiled(q[0, 3], v[0, 3], tau[0, 3], steps[3]).B, chained(q, v, tau, steps).B[0, 3], rtol=1e-11)
+
+
 def test_bad_steps_are_refused_in_words():
     with pytest.raises(fgd.InputError, match="rk4"):
         fgd.compile_step(fgd.robots.rrr(), "euler")
@@ -53,3 +72,5 @@ def test_bad_steps_are_refused_in_words():
         step([0.0, 0.0], np.zeros(3), np.zeros(3), 0.1)
     with pytest.raises(fgd.InputError, match="number of seconds"):
         step(np.zeros(3), np.zeros(3), np.zeros(3), np.nan)
+    with pytest.raises(fgd.InputError, match=r"do not go together: q \(2, 3\), v \(4, 3\)"):
+        step(np.zeros((2, 3)), np.zeros((4, 3)), np.zeros(3), 0.1)

@@ -70,9 +70,15 @@ class Directions:
                 found.setdefault(ref, {})[column] = rate
 
     def rates(self, tape: Tape, without: Sequence[str] = ()) -> Rates:
-        """Changes of a tape's values along these directions, or those of other arguments than some."""
-        chosen = [inputs for argument, inputs in self.inputs.items() if argument not in without]
-        return Rates(tape, {ref: change for inputs in chosen for ref, change in inputs.items()})
+        """Changes of a tape's values along these directions, or those of other arguments than some, which stay."""
+        return Rates(
+            tape,
+            {
+                ref: {} if argument in without else change
+                for argument, inputs in self.inputs.items()
+                for ref, change in inputs.items()
+            },
+        )
 
 
 def directions(tape: Tape, mechanism: Mechanism, values: Mapping[str, SymbolArray], asked: Sequence[str]) -> Directions:

@@ -79,14 +79,8 @@ class _Tracer:
         """The configuration a motion leads to; turns whose exponential is not had are watched."""
         for joint in self.mechanism.movable_joints:
             if not joint.type.rate_is_v:
-                self.guards.append(self._turn_guard(joint, way[self.mechanism.v_slices[joint.name]]))
+                self.guards.append(turn_guard(self.tape, joint, way[self.mechanism.v_slices[joint.name]]))
         return integrate(self.mechanism, q, way)
-
-    def _turn_guard(self, joint: Joint, way: Array) -> Guard:
-        turn = way[joint.turns]
-        (ref,) = references(self.tape, np.array([turn @ turn]))
-        label = f"square of the turn of joint {joint.name!r} in one step"
-        return Guard(abs(int(ref)), LARGEST_TURN**2, label, small=True)
 
     def program(self, state: tuple[Array, Array], guards: Sequence[Guard]) -> Program:
         """The program that leads to a state."""
@@ -99,3 +93,11 @@ class _Tracer:
             arguments=[Operand(part.shape) for part in inputs],
             results=[Operand(part.shape) for part in state],
         )
+
+
+def turn_guard(tape: Tape, joint: Joint, way: Array) -> Guard:
+    """A turn in one step for which the exponential map is exact."""
+    turn = way[joint.turns]
+    (ref,) = references(tape, np.array([turn @ turn]))
+    label = f"square of the turn of joint {joint.name!r} in one step"
+    return Guard(abs(int(ref)), LARGEST_TURN**2, label, small=True)

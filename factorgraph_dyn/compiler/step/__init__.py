@@ -1,0 +1,1 @@
+"""One integration step with its derivatives, in machine code."""
