@@ -26,7 +26,7 @@ from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.spatial import LARGEST_TURN, Floats, bracket
 
 _BLOCK = 4096  # states at a time whose changes fit a processor's cache, for one freedom
-_ROUNDING = 1e-17  # below which terms of the series of the exponential map count for nothing
+_LEAST_TERM = 1e-17  # of the series of the exponential map; smaller ones count for nothing
 
 
 def chained_step(
@@ -88,11 +88,11 @@ def _composed(joint: Joint, way: Floats, change: Floats, way_change: Floats) -> 
     turn = float(turns.max(initial=0.0, where=turns <= LARGEST_TURN))
     carried = moved = term = np.eye(joint.nv)
     k, size = 0, 1.0  # of Ad(exp(-S u)) and of its mean along the way, the terms (-ad)^k / k! and (-ad)^k / (k + 1)!
-    while size > _ROUNDING:
+    while size > _LEAST_TERM:
         k += 1
         term = -ad @ term / k
         carried, moved = carried + term, moved + term / (k + 1)
-        size *= max(2.0 * turn, _ROUNDING) / k  # of turns; shifts occur once in a term
+        size *= max(2.0 * turn, _LEAST_TERM) / k  # of turns; shifts occur once in a term
     return carried @ change + moved @ way_change
 
 

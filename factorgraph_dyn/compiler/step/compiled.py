@@ -39,9 +39,9 @@ from factorgraph_dyn.motion.integrators import INTEGRATORS
 from factorgraph_dyn.spatial import Floats
 
 ARGUMENTS = ("q", "v", "tau", "step")
-HOLDS = 1e-9  # largest difference from the chain rule, in parts of a result's largest entry
+SAME_STEP = 1e-9  # largest difference from the chain rule, in parts of a result's largest entry
 _ENTRIES = (*ENTRY_POINTS, "fastcall")
-_TURN = 1e-2  # of a joint in the step of a trial, beside its usual rate
+_TRIAL_TURN = 1e-2  # of a joint in the step of a trial, beside its usual rate
 _TRIALS = 9  # a full tile of every width and a rest
 
 Function = Callable[..., tuple[Floats, Floats, Floats, Floats]]
@@ -184,7 +184,7 @@ def _made(kernel: Kernel, integrator: str, host: machine.Machine) -> cache.Entry
         stored = machine.object_code(emit_module(program, host) + emit_fastcall(program), host)
         facts = {"operations": astuple(program.operations)}
         code = _code(kernel.mechanism, facts, machine.load(stored, _ENTRIES, host))
-        if largest_error(code.gufunc, kernel, integrator) <= HOLDS:
+        if largest_error(code.gufunc, kernel, integrator) <= SAME_STEP:
             return cache.Entry(facts, stored)
     return cache.Entry({}, b"")
 
@@ -201,7 +201,7 @@ def largest_error(function: Function, kernel: Kernel, integrator: str) -> float:
     mechanism, states = kernel.mechanism, sampled_states(kernel.mechanism)
     chosen = slice(SPECIAL, SPECIAL + _TRIALS)
     q, v, tau = states.q[chosen], states.v[chosen], states.of("tau", mechanism.nv)[0].T[chosen]
-    step = np.array(_TURN / states.rate)
+    step = np.array(_TRIAL_TURN / states.rate)
     with np.errstate(all="ignore"):
         found = function(q, v, tau, step)
     errors = 0.0
