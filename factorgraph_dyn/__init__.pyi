@@ -39,6 +39,10 @@ from factorgraph_dyn.errors import (
     SingularSystemError as SingularSystemError,
 )
 from factorgraph_dyn.identification.base import base_parameters as base_parameters
+from factorgraph_dyn.identification.excitation import (
+    Excitation as Excitation,
+    excitation as excitation,
+)
 from factorgraph_dyn.identification.identified import Identified as Identified
 from factorgraph_dyn.identification.identify import identify as identify
 from factorgraph_dyn.model import (

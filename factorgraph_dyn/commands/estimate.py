@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +13,13 @@ from rich.console import Console
 from rich.progress import track
 
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, find_robot
-from factorgraph_dyn.commands.logs import Log, entry_names, read_log
 from factorgraph_dyn.commands.sensor_files import read_sensors
 from factorgraph_dyn.compiler import compile
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.equations.sensors.together import outside_frames
-from factorgraph_dyn.errors import CompileError, InputError
+from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.motion.logs import Log, check_log_path, joint_columns, read_log, write_log
 from factorgraph_dyn.show.canvas import check_drawable
 from factorgraph_dyn.show.estimate_plot import plot_estimates
 from factorgraph_dyn.show.tables import print_rows
@@ -62,8 +61,8 @@ def estimate_log(
     mechanism = find_robot(robot)
     if plot is not None:
         check_drawable(plot)
-    if out is not None and out.suffix not in (".csv", ".npz"):
-        raise InputError(f"The output {str(out)!r} must end in .csv or .npz.")
+    if out is not None:
+        check_log_path(out)
     logged, read = read_sensors(sensors, mechanism), read_log(log)
     values = np.hstack([each.readings(mechanism, read) for each in logged])
     samples = Samples(_times(read), read.joints(mechanism, "q"), read.joints(mechanism, "v"), values)
@@ -76,7 +75,7 @@ def estimate_log(
         _rows(mechanism, names, means, looked_at), format, f"Estimates of {mechanism.name}, {read.samples} samples"
     )
     if out is not None:
-        _write(out, mechanism, samples.t, means)
+        write_log(out, {"t": samples.t, **means}, {name: _entry_names(mechanism, name) for name in means})
     if plot is not None:
         plot_estimates(mechanism, samples.t, means, looked_at, plot)
 
@@ -140,18 +139,4 @@ def _rows(
 def _entry_names(mechanism: Mechanism, name: str) -> list[str]:
     if name not in ("a", "tau"):
         return [f"{name}.{component}" for component in ("mx", "my", "mz", "fx", "fy", "fz")]
-    joints = mechanism.movable_joints
-    return [entry for joint in joints for entry in entry_names(f"{name}[{joint.name}]", range(joint.nv))]
-
-
-def _write(path: Path, mechanism: Mechanism, t: Floats, means: dict[str, Floats]) -> None:
-    try:
-        if path.suffix == ".npz":
-            np.savez(path, **{"t": t, **means})  # type: ignore[arg-type]
-            return
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(["t", *(entry for name in means for entry in _entry_names(mechanism, name))])
-            writer.writerows(np.column_stack([t, *means.values()]).tolist())
-    except OSError as error:
-        raise InputError(f"The estimates cannot be written to {str(path)!r}: {error.strerror}.") from None
+    return joint_columns(mechanism, name)

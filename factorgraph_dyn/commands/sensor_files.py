@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from factorgraph_dyn.commands.logs import Log, entry_names
 from factorgraph_dyn.equations import sensors as kinds
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.motion.logs import Log, entry_names
 from factorgraph_dyn.spatial import Floats
 
 NAMES = tuple(name for name in kinds.__all__ if name != "Sensor")

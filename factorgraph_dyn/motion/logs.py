@@ -53,9 +53,13 @@ class Log:
         """q or v of all joints, shape (samples, nq or nv)."""
         if kind in self.columns and self.columns[kind].ndim == 2:
             return self.read([kind])
-        sizes = {joint.name: joint.nq if kind == "q" else joint.nv for joint in mechanism.movable_joints}
-        names = [name for joint, size in sizes.items() for name in entry_names(f"{kind}[{joint}]", range(size))]
-        return self.read(names)
+        return self.read(joint_columns(mechanism, kind))
+
+
+def joint_columns(mechanism: Mechanism, kind: str) -> list[str]:
+    """The columns of q, v, a or tau of all joints, such as ``q[elbow]``."""
+    sizes = {joint.name: joint.nq if kind == "q" else joint.nv for joint in mechanism.movable_joints}
+    return [name for joint, size in sizes.items() for name in entry_names(f"{kind}[{joint}]", range(size))]
 
 
 def entry_names(name: str, entries: Sequence[object]) -> list[str]:
@@ -75,6 +79,33 @@ def read_log(path: Path) -> Log:
         raise InputError(f"The log {str(path)!r} cannot be read: {error.strerror or error}.") from None
     except (ValueError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"The log {str(path)!r} is no table of numbers: {error}.") from None
+
+
+def check_log_path(path: Path) -> None:
+    """Raise an InputError unless a log can be written under this name."""
+    if path.suffix not in (".csv", ".npz"):
+        raise InputError(f"The output {str(path)!r} must end in .csv or .npz.")
+
+
+def write_log(path: Path, arrays: Mapping[str, Floats], columns: Mapping[str, Sequence[str]]) -> None:
+    """Write a log: whole arrays to .npz, columns by name to .csv.
+
+    Args:
+        path: Of the file.
+        arrays: Values by name, a row a sample.
+        columns: Names of each array's columns; by default its own.
+    """
+    check_log_path(path)
+    try:
+        if path.suffix == ".npz":
+            np.savez(path, **dict(arrays))  # type: ignore[arg-type]
+            return
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow([column for name in arrays for column in columns.get(name, [name])])
+            writer.writerows(np.column_stack(list(arrays.values())).tolist())
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be written: {error.strerror}.") from None
 
 
 def _read_csv(path: Path, rows: list[list[str]]) -> Log:
