@@ -66,7 +66,8 @@ def compare(
     orderings: Annotated[
         str | None,
         typer.Option(
-            help=f"Comma-separated: {', '.join(ORDERING_NAMES)}, search (the best one saved), or results files (.json)."
+            help=f"Comma-separated: {', '.join(ORDERING_NAMES)}, auto (the kernels' own), search (the best one saved), "
+            "or results files (.json)."
         ),
     ] = None,
     known: KnownOption = "",

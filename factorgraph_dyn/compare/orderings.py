@@ -17,6 +17,7 @@ from factorgraph_dyn.checks import check_count, random_generator, shown
 from factorgraph_dyn.compare.accuracy import AccuracyCheck
 from factorgraph_dyn.compare.cost import smallest_pivot
 from factorgraph_dyn.compare.timing import best_of
+from factorgraph_dyn.compiler.kernel.cheapest import AUTO, candidates, shipped_orderings
 from factorgraph_dyn.compiler.kernel.compile import compile_problem
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
@@ -61,7 +62,8 @@ def compare_orderings(
     Args:
         mechanism: The mechanism.
         problem: "forward", "inverse" or "hybrid".
-        orderings: Names or sequences of variable names; by default every named ordering.
+        orderings: Names or sequences of variable names, "auto" for the one of fewest operations, which kernels have by
+            default; by default every named ordering, and the one that the package ships for the mechanism.
         seed: Seed of the random state.
         repeats: Eliminations the best time is taken from.
         kernels: Whether to compile and time the kernel of each ordering, too.
@@ -80,7 +82,9 @@ def compare_orderings(
     state, known = sample_known(mechanism, asked, seed)
     graph = dynamics_graph(state, known)
     exact = _dense_solution(mechanism, graph)
-    chosen = _chosen(orderings)
+    usual: tuple[OrderingLike, ...] = (*ORDERING_NAMES, *shipped_orderings(mechanism, graph))
+    named = usual if orderings is None else _chosen(orderings)
+    chosen: list[OrderingLike] = [candidates(mechanism, asked)[0].ordering if name == AUTO else name for name in named]
     rows = Rows(_row(state, known, graph, ordering, exact, repeats) for ordering in chosen)
     if kernels:
         measure = _Kernels(mechanism, asked)
@@ -90,15 +94,13 @@ def compare_orderings(
     return rows
 
 
-def _chosen(orderings: OrderingLike | Sequence[OrderingLike] | None) -> tuple[OrderingLike, ...]:
+def _chosen(orderings: OrderingLike | Sequence[OrderingLike]) -> tuple[OrderingLike, ...]:
     """The orderings to compare; a name that nothing has is refused, not noted."""
-    if orderings is None:
-        return ORDERING_NAMES
     if not isinstance(orderings, Iterable):
         raise OrderingError(f"orderings is {shown(orderings)}; it must be a list.{OFFER}")
     chosen: tuple[OrderingLike, ...] = (orderings,) if isinstance(orderings, str) else tuple(orderings)
     for ordering in chosen:
-        if isinstance(ordering, str) and ordering not in ORDERING_NAMES and not is_saved(ordering):
+        if isinstance(ordering, str) and ordering not in (*ORDERING_NAMES, AUTO) and not is_saved(ordering):
             raise OrderingError(f"There is no ordering {ordering!r}.{OFFER}")
     return chosen
 

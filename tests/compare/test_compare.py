@@ -59,3 +59,15 @@ def test_large_kernels_are_measured_too():
     assert row["operations"] > 4500
     assert row["kernel_ns"] > 0
     assert not row["note"]
+
+
+def test_what_kernels_have_by_default_is_beside_the_others():
+    """A shipped ordering has a row of its own, "auto" stands for the cheapest."""
+    arm = fgd.robots.puma560()
+    rows = {row["ordering"]: row for row in fgd.compare_orderings(arm, repeats=1, kernels=False)}
+    assert set(rows) == {*fgd.ORDERING_NAMES, "shipped"}
+    (row,) = fgd.compare_orderings(arm, orderings=["auto"], repeats=1)
+    assert row["ordering"] == fgd.compile(arm).ordering.name
+    assert row["operations"] == fgd.compile(arm).operations.total
+    (row,) = fgd.compare_orderings(fgd.robots.rrr(), orderings=["auto"], repeats=1, kernels=False)
+    assert row["ordering"] == fgd.compile(fgd.robots.rrr()).ordering.name

@@ -59,10 +59,15 @@ def candidates(mechanism: Mechanism, problem: Problem) -> list[Candidate]:
     return [*sorted(cheaper, key=_operations), classical]
 
 
+def shipped_orderings(mechanism: Mechanism, graph: LinearGraph) -> list[Ordering]:
+    """The ordering that the package ships for a mechanism and a problem's graph; none where it ships none."""
+    shipped = saved.shipped(mechanism.fingerprint, graph.by_name)
+    return [] if shipped is None else [Ordering(saved.SHIPPED, shipped.variables)]
+
+
 def _others(mechanism: Mechanism, problem: Problem, graph: LinearGraph) -> list[str | Ordering]:
     """The orderings beside the classical one that fit the problem and differ, shipped ones first."""
-    shipped = saved.shipped(mechanism.fingerprint, graph.by_name)
-    wanted: list[str | Ordering] = [] if shipped is None else [Ordering(saved.SHIPPED, shipped.variables)]
+    wanted: list[str | Ordering] = list(shipped_orderings(mechanism, graph))
     if mechanism.is_closed_kind or not problem.known_a.all():  # of a tree rnea only substitutes: nothing costs less
         wanted += CLASSICAL
     found: dict[tuple[str, ...], str | Ordering] = {}
