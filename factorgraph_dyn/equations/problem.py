@@ -387,6 +387,9 @@ def _measurements(mechanism: Mechanism, problem: str, measurements: Sequence[Sen
     return sensors
 
 
+ESTIMATED = ("a", "tau", "A", "F")  # kinds of outputs of estimates, besides wrenches from outside and gains
+
+
 def _check_estimated(mechanism: Mechanism, sensors: Sequence[Sensor], name: str) -> None:
     """Raise an InputError unless an estimator has this output."""
     kind, owner = split_name(name)
@@ -397,8 +400,13 @@ def _check_estimated(mechanism: Mechanism, sensors: Sequence[Sensor], name: str)
     elif kind == "W":
         frames = outside_frames(sensors)
         check_name(owner, frames, "frame", "what the measurements name an external wrench at", InputError)
-    else:
+    elif kind in ESTIMATED:
         check_output(mechanism, name, ())
+    else:
+        raise InputError(
+            f"There is no output {name!r} of an estimate. Outputs: a, tau, A[link or frame], F[joint or loop], "
+            "W[frame], if the measurements name one, and gain[...] of each of them."
+        )
 
 
 def _outputs(mechanism: Mechanism, problem: Problem, outputs: Sequence[str] | None) -> tuple[str, ...]:

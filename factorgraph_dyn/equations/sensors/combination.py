@@ -12,6 +12,7 @@ from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import check_mapping, real_numbers, shown
 from factorgraph_dyn.equations.linear_graph import Variable
 from factorgraph_dyn.equations.quantities import split_name
+from factorgraph_dyn.equations.sensors.of_frames import check_feels
 from factorgraph_dyn.equations.sensors.sensor import Reading, Sensor
 from factorgraph_dyn.equations.state import State
 from factorgraph_dyn.errors import InputError, check_name
@@ -48,8 +49,12 @@ class Combination(Sensor):
         what = f"The terms of {self.label}"
         check_mapping(self.terms, what, "numbers or rows by variable name, such as {'tau[elbow]': 1.0}")
         rows = {str(key): np.atleast_2d(real_numbers(row, what, InputError)) for key, row in self.terms.items()}
-        if len({len(row) for row in rows.values()}) != 1 or not all(np.isfinite(row).all() for row in rows.values()):
-            raise InputError(f"{what} are {shown(self.terms)}; give finite rows, as many for each variable.")
+        counts, finite = {row.shape[0] for row in rows.values()}, all(np.isfinite(row).all() for row in rows.values())
+        if len(counts) != 1 or not finite or any(row.ndim > 2 for row in rows.values()):
+            raise InputError(
+                f"{what} are {shown(self.terms)}; give each variable a number, a row of finite numbers or rows, and "
+                "all variables as many rows."
+            )
         of_velocities = {split_name(key)[0] in "vV" for key in rows}
         if len(of_velocities) > 1:
             raise InputError(f"{what} mix velocities with accelerations and forces: {', '.join(rows)}.")
@@ -82,6 +87,10 @@ def _variable(mechanism: Mechanism, name: str, label: str) -> Variable:
     """The variable of a name that a combination may use."""
     kind, owner = split_name(name)
     check_name(kind, KINDS, "variable", f"what {label} may combine", InputError)
+    if not owner:
+        raise InputError(f"{label} combines {name!r}; say of which {KINDS[kind]}, such as {kind}[...].")
+    if kind == "W":
+        check_feels(mechanism, owner, label)
     loops = [loop.name for loop in mechanism.loops]
     frames = [*mechanism.link_names, *(frame.name for frame in mechanism.frames)]
     owners: Mapping[str, Sequence[str]] = {

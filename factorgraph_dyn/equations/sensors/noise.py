@@ -18,7 +18,7 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.spatial import Floats
 
 SYMMETRIC = 1e-12  # of the standard deviations, by which the halves of a covariance may differ
-ALLOWED = "a standard deviation, {size} of them, or a {size}x{size} covariance matrix"
+LEAST, LARGEST = 1e-100, 1e100  # whose squares, and products with the mechanism's units, are still numbers
 
 
 class Noise(NamedTuple):
@@ -45,7 +45,8 @@ def make_noise(sigma: npt.ArrayLike, size: int, what: str) -> Noise:
     Raises:
         InputError: Negative numbers, wrong shapes, or a covariance that is not positive definite.
     """
-    allowed = ALLOWED.format(size=size)
+    several = f" {size} of them," if size > 1 else ""
+    allowed = f"a standard deviation,{several} or a {size}x{size} covariance matrix"
     if sigma is None:
         raise InputError(f"The noise of {what} is not given; give sigma, {allowed}.")
     given = real_numbers(sigma, f"The noise of {what}", InputError)
@@ -59,12 +60,23 @@ def make_noise(sigma: npt.ArrayLike, size: int, what: str) -> Noise:
             "where nothing is known."
         )
     s = np.broadcast_to(given, (size,)).astype(np.float64)
+    _check_range(s[(s > 0) & np.isfinite(s)], what)
     return Noise(np.diag(s), s)
+
+
+def _check_range(s: Floats, what: str) -> None:
+    """Raise an InputError where standard deviations are too far from one for their squares."""
+    if ((s < LEAST) | (s > LARGEST)).any():
+        raise InputError(
+            f"The noise of {what} has standard deviations {shown(s.tolist())}; give {LEAST:.0e} to {LARGEST:.0e}, 0 "
+            "for what is exact, or inf where nothing is known."
+        )
 
 
 def _of_covariance(covariance: Floats, what: str) -> Noise:
     """The noise of correlated entries."""
     deviations = _deviations(covariance, what)
+    _check_range(deviations, what)
     correlation = covariance / np.outer(deviations, deviations)
     if np.abs(correlation - correlation.T).max() > SYMMETRIC:
         raise InputError(f"The covariance of {what} is not symmetric: {shown(covariance.tolist())}.")

@@ -62,15 +62,20 @@ class ExternalWrench(OfFrame):
 
     def check(self, mechanism: Mechanism) -> None:
         """Raise an InputError unless there is what it reads."""
-        link, _ = mechanism.place(self.place)
-        if link == mechanism.base:
-            raise InputError(
-                f"{self.label} is on the base {link!r}, which is fixed in the world and feels nothing; give a frame on "
-                "a link that moves."
-            )
+        check_feels(mechanism, self.place, self.label)
 
     def _whole(self, state: State, classical: bool) -> Reading:
         return Reading(((factors.outside_wrench(self.place), np.eye(6)),), np.zeros(6))
+
+
+def check_feels(mechanism: Mechanism, frame: str, label: str) -> None:
+    """Raise an InputError unless there is a frame at which a wrench does something."""
+    link, _ = mechanism.place(frame)
+    if link == mechanism.base:
+        raise InputError(
+            f"{label} is about a wrench on the base {link!r}, which is fixed in the world and feels nothing; give a "
+            "frame on a link that moves."
+        )
 
 
 def _seen(state: State, name: str) -> tuple[str, Floats]:

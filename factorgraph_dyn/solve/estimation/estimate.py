@@ -21,6 +21,7 @@ from factorgraph_dyn.equations.inputs import motor_inputs
 from factorgraph_dyn.equations.posterior import Evidence
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.equations.sensors.noise import make_noise
+from factorgraph_dyn.equations.sensors.of_frames import check_feels
 from factorgraph_dyn.equations.sensors.together import check_sensors, outside_frames, outside_wrenches
 from factorgraph_dyn.equations.wrenches import check_axes, link_wrenches
 from factorgraph_dyn.model import Mechanism
@@ -153,6 +154,7 @@ def _model_noises(mechanism: Mechanism, noise: ModelNoise | None) -> Mapping[str
         return {joint.child: noise for joint in mechanism.joints}
     for link in noise:
         mechanism.check_link(link)
+        check_feels(mechanism, link, "model_noise")
     return noise
 
 

@@ -105,7 +105,7 @@ def _free_form(state: State, graph: LinearGraph, names: Sequence[str], units: Gr
     net = eliminate(LinearGraph(graph.variables, recursion, graph.known), Ordering("rnea", tuple(names)), units)
     columns = _units_of_free(free, units, graph)
     responses, still = net.respond(columns), net.respond({x: np.zeros((x.size, 1)) for x in free}, offset=True)
-    variables = tuple(responses)
+    variables = tuple(variable for variable in graph.variables if variable in responses)
     sizes = stacked(units.of_variable(variable, graph) for variable in variables)
     offset = np.concatenate([still[x][:, 0] for x in variables]) if variables else np.zeros(0)
     return FreeForm(state, graph, variables, offset, np.vstack([responses[x] for x in variables]), sizes, held)

@@ -6,19 +6,32 @@ after the other as long as each tells something of what is still open. Runs only
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from factorgraph_dyn.equations.quantities import split_name
-from factorgraph_dyn.equations.sensors import Acceleration, ExternalWrench, ForceTorque, Sensor, Torque, Velocity
+from factorgraph_dyn.equations.sensors import (
+    Acceleration,
+    Accelerometer,
+    AngularAcceleration,
+    ExternalWrench,
+    ForceTorque,
+    Gyroscope,
+    PointVelocity,
+    Sensor,
+    Torque,
+    Velocity,
+)
 from factorgraph_dyn.errors import SingularSystemError
+from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.solve.estimation.evidence import evidence
 from factorgraph_dyn.solve.estimation.free_form import FreeForm
 from factorgraph_dyn.spatial import Floats
 
 FIRST = ("tau", "W", "v", "a", "lambda", "F", "V", "A", "disturbance")  # kinds as a message lists them
 MOST_NAMES = 12  # of open variables that a message lists
+FREE = 6  # freedoms of a link that nothing holds
 
 
 def undetermined(form: FreeForm, names: Sequence[str], directions: Floats, tolerance: float) -> SingularSystemError:
@@ -35,9 +48,10 @@ def undetermined(form: FreeForm, names: Sequence[str], directions: Floats, toler
     listed = ", ".join(names[:MOST_NAMES])
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     advice = f"These sensors would tell: {', '.join(helpful)}. " if helpful else ""
+    prior = ", give wrenches from outside a prior," if any(name.startswith("W[") for name in names) else ""
     return SingularSystemError(
         f"The measurements do not determine {listed}{more} ({directions.shape[1]} freedom(s) are open). {advice}"
-        'Add some, give wrenches a prior, or take undetermined="infinite" for an answer with infinite variances there.',
+        f'Add some{prior} or take undetermined="infinite" for an answer with infinite variances there.',
         variables=tuple(names),
         sensors=helpful,
     )
@@ -66,10 +80,18 @@ def _sensors(form: FreeForm) -> Iterable[Sensor]:
     mechanism = form.state.mechanism
     kinds = {variable.kind for variable in form.variables}
     if "v" in kinds:
-        yield from (Velocity(joint.name) for joint in mechanism.movable_joints)
+        yield from _of_motion(mechanism, Velocity, (Gyroscope, PointVelocity))
         return
     yield from (Torque(joint.name) for joint in mechanism.movable_joints if joint.actuated)
-    yield from (Acceleration(joint.name) for joint in mechanism.movable_joints)
+    yield from _of_motion(mechanism, Acceleration, (Accelerometer, AngularAcceleration))
     yield from (ForceTorque(loop.name) for loop in mechanism.loops)
     yield from (ForceTorque(joint.name) for joint in mechanism.joints)
     yield from (ExternalWrench(variable.owner) for variable in form.variables if variable.kind == "W")
+
+
+def _of_motion(
+    mechanism: Mechanism, in_joint: Callable[[str], Sensor], in_link: Sequence[Callable[[str], Sensor]]
+) -> Iterable[Sensor]:
+    """A sensor for each joint; those that leave a link free have none, and the link has."""
+    for joint in mechanism.movable_joints:
+        yield from [kind(joint.child) for kind in in_link] if joint.nv == FREE else [in_joint(joint.name)]

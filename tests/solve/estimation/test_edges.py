@@ -62,3 +62,31 @@ def test_gears():
     exact = [S.Acceleration(first, 1.0, 0.0), S.Acceleration(second, 1.0, 0.0)]
     with pytest.raises(fgd.InputError, match="the closure of 'gear'"):
         fgd.estimate(geared, q, v, [*exact, S.Torque(first, 0.3, 0.1)])
+
+
+def test_the_base_feels_nothing_and_noises_have_squares():
+    arm = fgd.robots.rrr()
+    state, torques = arm.random_state(0), [S.Torque(name, 0.0, 1.0) for name in arm.joint_names]
+    push = S.Combination("push", {f"W[{arm.base}]": np.eye(6)}, np.zeros(6), 1.0)
+    with pytest.raises(fgd.InputError, match="feels nothing"):
+        fgd.estimate(arm, *state, [*torques, push])
+    with pytest.raises(fgd.InputError, match="feels nothing"):
+        fgd.estimate(arm, *state, torques, model_noise={arm.base: 1.0})
+    for sigma in (1e-300, 1e300):
+        with pytest.raises(fgd.InputError, match="0 for what is exact"):
+            fgd.estimate(arm, *state, [*torques, S.Torque(arm.joint_names[0], 0.0, sigma)])
+    with pytest.raises(fgd.InputError, match="say of which joint"):
+        fgd.estimate(arm, *state, [*torques, S.Combination("sum", {"tau": np.ones(3)}, 0.0, 1.0)])
+    with pytest.raises(fgd.InputError, match="as many rows"):
+        S.Combination("cube", {"tau[joint1]": np.ones((1, 1, 1))}, 0.0, 1.0)
+
+
+def test_links_that_float_are_told_of_by_sensors_in_them():
+    robot = fgd.robots.humanoid()
+    q, v = robot.random_state(0)
+    rates = [S.Velocity(name, 0.0, 0.1) for name in robot.joint_names[1:]]
+    with pytest.raises(fgd.SingularSystemError, match=r"tell: Gyroscope\[torso\], PointVelocity\[torso\]"):
+        fgd.estimate_velocity(robot, q, rates)
+    torques = [S.Torque(name, 0.0, 0.1) for name in robot.joint_names[1:]]
+    with pytest.raises(fgd.SingularSystemError, match=r"Accelerometer\[torso\], AngularAcceleration\[torso\]"):
+        fgd.estimate(robot, q, v, [*torques, S.ExternalWrench("left_foot", sigma=np.inf)])
