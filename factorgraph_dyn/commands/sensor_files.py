@@ -7,19 +7,20 @@
     columns = ["tau_1", "tau_2"]     # of the log, where they are not called Torque[shoulder], Torque[elbow]
     value = 0.0                      # instead of columns, for what never changes
 
-Other keys are those of the class: components, terms.
+Other keys are those of the class: components, axes, terms. A name that stands twice is two sensors.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from factorgraph_dyn.checks import check_mapping
 from factorgraph_dyn.equations import sensors as kinds
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import InputError, check_name
@@ -46,16 +47,23 @@ class LoggedSensor:
     def readings(self, mechanism: Mechanism, log: Log) -> Floats:
         """What it reads at every sample, shape (samples, size)."""
         size = self.sensor.size(mechanism)
-        if self.value is None and np.isinf(self.sensor.noise(mechanism).s).all():
-            return np.zeros((log.samples, size))
-        if self.value is not None:
-            return np.array(np.broadcast_to(np.asarray(self.value, dtype=np.float64), (log.samples, size)))
-        components: Any = getattr(self.sensor, "components", None) or getattr(self.sensor, "names", range(size))
-        columns = self.columns or tuple(entry_names(self.sensor.label, tuple(components)))
+        if self.value is not None or np.isinf(self.sensor.noise(mechanism).s).all():
+            always = replace(self.sensor, value=self.value).values(mechanism)  # type: ignore[type-var]
+            return np.array(np.broadcast_to(always, (log.samples, size)))
+        columns = self.columns or self._usual_columns(log, size)
         found = log.read(columns)
         if found.shape[1] != size:
-            raise InputError(f"{self.sensor.label} reads {size} numbers; its columns {', '.join(columns)} do not fit.")
+            raise InputError(
+                f"{self.sensor.label} reads {size} numbers; its columns {', '.join(columns)} hold {found.shape[1]}."
+            )
         return found
+
+    def _usual_columns(self, log: Log, size: int) -> tuple[str, ...]:
+        """One for each entry, unless the log holds them as one array."""
+        if self.sensor.label in log.columns:
+            return (self.sensor.label,)
+        components: Any = getattr(self.sensor, "components", None) or getattr(self.sensor, "names", range(size))
+        return tuple(entry_names(self.sensor.label, np.atleast_1d(components).tolist()))
 
 
 def read_sensors(path: Path, mechanism: Mechanism) -> list[LoggedSensor]:
@@ -71,6 +79,8 @@ def read_sensors(path: Path, mechanism: Mechanism) -> list[LoggedSensor]:
         raise InputError(
             f"The sensors file {str(path)!r} has no [[sensor]]; each needs kind, joint or frame, and sigma."
         )
+    for entry in entries:
+        check_mapping(entry, f"A [[sensor]] of {str(path)!r}", "a table with kind, joint or frame, and sigma")
     found = [logged for entry in entries for logged in _entry(dict(entry), mechanism, path)]
     for logged in found:
         logged.sensor.noise(mechanism)  # refuses what is not there
@@ -79,7 +89,9 @@ def read_sensors(path: Path, mechanism: Mechanism) -> list[LoggedSensor]:
 
 def _entry(entry: dict[str, Any], mechanism: Mechanism, path: Path) -> Iterator[LoggedSensor]:
     """The sensors of one entry."""
-    check_name(entry.get("kind"), NAMES, "sensor", f"the sensors file {str(path)!r}", InputError)
+    if "kind" not in entry:
+        raise InputError(f"A [[sensor]] of {str(path)!r} has no kind. Kinds: {', '.join(NAMES)}.")
+    check_name(entry["kind"], NAMES, "sensor", f"fgd.sensors ({str(path)!r})", InputError)
     kind: Any = getattr(kinds, entry.pop("kind"))
     columns, value = entry.pop("columns", ()), entry.pop("value", None)
     columns = (columns,) if isinstance(columns, str) else tuple(map(str, columns))

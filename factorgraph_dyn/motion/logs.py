@@ -1,13 +1,14 @@
 """Logs of robots: CSV with a header, or NPZ, as columns by name; gaps, nan and wrong columns are refused in words.
 
 A column is named as what it holds: ``t``, ``q[elbow]``, ``v[elbow]``, ``Torque[elbow]``, and with an entry where there
-are several: ``q[root].0``, ``Accelerometer[hand].x``. An NPZ file may hold ``q`` and ``v`` as whole arrays, a row a
-sample.
+are several: ``q[root].0``, ``Accelerometer[hand].x``. An NPZ file may hold ``q``, ``v`` and ``Accelerometer[hand]`` as
+whole arrays, a row a sample; single numbers in it are left alone.
 """
 
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -24,6 +25,8 @@ class Log:
     def __init__(self, path: Path, columns: Mapping[str, Floats]) -> None:
         self.path, self.columns = path, columns
         lengths = {name: len(column) for name, column in columns.items()}
+        if not lengths:
+            raise InputError(f"The log {str(path)!r} holds no arrays; give one a quantity, a row a sample.")
         if len(set(lengths.values())) != 1:
             raise InputError(f"The log {str(path)!r} has columns of different lengths: {lengths}.")
         self.samples = next(iter(lengths.values()))
@@ -40,12 +43,14 @@ class Log:
             raise InputError(
                 f"The log {str(self.path)!r} has no column {', '.join(missing)}. Columns: {', '.join(self.columns)}."
             )
-        table = np.column_stack([np.zeros((self.samples, 0)), *(self.columns[name] for name in names)])
+        parts = [self.columns[name].reshape(self.samples, -1) for name in names]
+        table = np.hstack([np.zeros((self.samples, 0)), *parts])
         gaps = np.argwhere(~np.isfinite(table))
         if len(gaps):
+            owners = [name for name, part in zip(names, parts, strict=True) for _ in range(part.shape[1])]
             raise InputError(
                 f"The log {str(self.path)!r} has {len(gaps)} gaps; the first is sample {gaps[0, 0] + 1} of column "
-                f"{names[gaps[0, 1]]!r}. Fill them, or cut these samples out."
+                f"{owners[gaps[0, 1]]!r}. Fill them, or cut these samples out."
             )
         return np.asarray(table, dtype=np.float64)
 
@@ -72,7 +77,8 @@ def read_log(path: Path) -> Log:
     try:
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as content:
-                return Log(path, {name: np.asarray(content[name], dtype=np.float64) for name in content.files})
+                arrays = {name: np.asarray(content[name], dtype=np.float64) for name in content.files}
+                return Log(path, {name: array for name, array in arrays.items() if array.ndim})
         with path.open(newline="", encoding="utf-8") as file:
             return _read_csv(path, list(csv.reader(file)))
     except OSError as error:
@@ -112,6 +118,9 @@ def _read_csv(path: Path, rows: list[list[str]]) -> Log:
     if not rows:
         raise InputError(f"The log {str(path)!r} is empty; its first line has to name the columns.")
     names = [name.strip() for name in rows[0]]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"The log {str(path)!r} has several columns {', '.join(repeated)}; name each once.")
     for number, row in enumerate(rows[1:], start=2):
         if len(row) != len(names):
             raise InputError(f"Line {number} of the log {str(path)!r} has {len(row)} columns, not {len(names)}.")

@@ -73,7 +73,22 @@ def test_a_log_becomes_rows_a_file_and_a_plot(tmp_path):
     exact = fgd.estimate(mechanism, rows[k, 1:4], rows[k, 4:7], sensors)
     assert np.allclose(written["tau"][k], exact.tau, rtol=1e-9)
     assert np.allclose(written["W[link3]"][k], exact.external["link3"], rtol=1e-8, atol=1e-9)
+    assert np.allclose(written["sigma(tau)"][k], exact.standard_deviation["tau"], rtol=1e-9)
+    assert np.allclose(written["sigma(W[link3])"][k], exact.standard_deviation["W[link3]"], rtol=1e-8, atol=1e-9)
     assert "<svg" in plot.read_text()
+
+
+def test_arrays_of_an_archive_are_columns_and_their_gaps_have_names(tmp_path):
+    names, rows, _ = log(3)
+    words = write(tmp_path, names, rows)
+    columns = {name: rows[:, k] for k, name in enumerate(names) if name[0] not in "qv"}
+    columns |= {"q": rows[:, 1:4], "v": rows[:, 4:7], "rate": np.array(10.0)}
+    words[2] = str(tmp_path / "log.npz")
+    np.savez(words[2], **columns)
+    assert CliRunner().invoke(app, words).exit_code == 0
+    np.savez(words[2], **{**columns, "v": np.where(rows[:, 4:7] == rows[1, 6], np.nan, rows[:, 4:7])})
+    done = CliRunner().invoke(app, words)
+    assert "sample 2 of column 'v'" in str(done.exception)
 
 
 def _with_gap(rows):
@@ -88,7 +103,7 @@ def _with_gap(rows):
         (lambda n, r, s: (n, r[::-1], s), "do not increase at sample 2"),
         (lambda n, r, s: (n, r[:0], s), "no samples"),
         (lambda n, r, s: (n[:-1], r, s), "Line 2 of the log"),
-        (lambda n, r, s: (n, r, s.replace('"Torque"', '"Torq"')), "Sensor 'Torq' is not in the sensors file"),
+        (lambda n, r, s: (n, r, s.replace('"Torque"', '"Torq"')), "Sensor 'Torq' is not in fgd.sensors"),
         (lambda n, r, s: (n, r, s.replace("sigma = 0.2", "sigm = 0.2")), "Key 'sigm' is not in"),
         (lambda n, r, s: (n, r, s.replace('"joint3"]', '"joint4"]')), "Joint 'joint4' is not in"),
         (lambda n, r, s: (n, r, s.replace("sigma = 0.2", "sigma = -1")), "0 (exact) or positive"),
@@ -97,6 +112,11 @@ def _with_gap(rows):
             "not determine",
         ),
         (lambda n, r, s: (n, r, "[[sensor"), "is not TOML"),
+        (lambda n, r, s: (n, r, "sensor = [1]"), "must be a table with kind"),
+        (lambda n, r, s: (n, r, s.replace('kind = "Torque"', 'joints = "*"')), "has no kind"),
+        (lambda n, r, s: (n, r, s.replace("value = 0.0", "value = [0.0, 1.0]")), "has shape (2,); it must be (6,)"),
+        (lambda n, r, s: (n, r, s.replace("value = 0.0", 'value = "none"')), "must be real numbers"),
+        (lambda n, r, s: (["acc1" if c == "acc2" else c for c in n], r, s), "several columns acc1"),
         (lambda n, r, s: (n, r, ""), "has no [[sensor]]"),
     ],
 )

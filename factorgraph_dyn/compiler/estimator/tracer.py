@@ -30,12 +30,12 @@ from factorgraph_dyn.compiler.trace import Traced, Tracer
 from factorgraph_dyn.equations import Factor, LinearGraph, State, Variable, dynamics_graph
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
-from factorgraph_dyn.equations.sensors.together import outside_frames, outside_wrenches
+from factorgraph_dyn.equations.sensors.together import outside_frames, outside_wrenches, stacked_noise
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import Ordering, OrderingLike
 from factorgraph_dyn.ordering.ordering import CLASSICAL
-from factorgraph_dyn.spatial import Array, Floats, inverse_adjoint
+from factorgraph_dyn.spatial import Array, inverse_adjoint
 
 Columns = dict[Variable, tuple[int, ...]]
 
@@ -57,7 +57,7 @@ class EstimateTracer(Tracer):
         self.first = basis_readings(mechanism, problem, route.seed)
         spoken = np.flatnonzero(np.concatenate([np.isfinite(noise.s) for noise in noises]))
         self.second = tuple(row for row in spoken.tolist() if row not in self.first)
-        self.L = _block_diagonal([noise.spoken for noise in noises])
+        self.L = stacked_noise(mechanism, sensors)
         self.s = np.concatenate([noise.s for noise in noises])
         self.gains = any(split_name(name)[0] == "gain" for name in problem.outputs)
 
@@ -229,15 +229,6 @@ def _of_unit(row: Row, parameter: int) -> Row:
     """What a unit of one parameter does, in place of the constant; unknown columns stay, to be refused."""
     kept = {column: ref for column, ref in row.items() if column > UNIT}
     return {**kept, UNIT: row[parameter]} if row.get(parameter) else kept
-
-
-def _block_diagonal(blocks: Sequence[Floats]) -> Floats:
-    rows, columns = sum(block.shape[0] for block in blocks), sum(block.shape[1] for block in blocks)
-    whole, row, column = np.zeros((rows, columns)), 0, 0
-    for block in blocks:
-        whole[row : row + block.shape[0], column : column + block.shape[1]] = block
-        row, column = row + block.shape[0], column + block.shape[1]
-    return whole
 
 
 def _stacked(factors: Sequence[Factor]) -> Factor:

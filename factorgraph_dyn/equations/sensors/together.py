@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import check_parts
 from factorgraph_dyn.equations import factors
@@ -50,3 +52,13 @@ def outside_wrenches(mechanism: Mechanism, frames: Sequence[str]) -> dict[str, l
         link, T_link_frame = mechanism.place(frame)
         found.setdefault(link, []).append((factors.outside_wrench(frame), spatial.inverse_adjoint(T_link_frame).T))
     return found
+
+
+def stacked_noise(mechanism: Mechanism, sensors: Sequence[Sensor]) -> Floats:
+    """What unit noises do to the readings of all sensors, one after the other (see ``Noise.spoken``)."""
+    blocks = [sensor.noise(mechanism).spoken for sensor in sensors]
+    L, row, column = np.zeros(np.sum([(0, 0), *(block.shape for block in blocks)], axis=0)), 0, 0
+    for block in blocks:
+        L[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return L
