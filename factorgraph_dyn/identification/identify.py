@@ -54,7 +54,9 @@ def identify(
 
     Args:
         mechanism: The mechanism, with parameters as they are known, from a drawing or a file.
-        q, v, a: Coordinates, velocities and accelerations, shapes (..., nq) and (..., nv), rad, m and s.
+        q: Coordinates, rad and m, shape (..., nq).
+        v: Velocities, rad/s and m/s, shape (..., nv).
+        a: Accelerations, rad/s^2 and m/s^2, shape (..., nv).
         tau: Measured torques, N m or N, shape (..., nv); nan where they were not measured, such as those of a floating
             base that stands on unknown forces. Of closed mechanisms also those of the motors alone, (..., motors):
             other joints are passive.
