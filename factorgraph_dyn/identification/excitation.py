@@ -38,10 +38,10 @@ from factorgraph_dyn.motion.logs import joint_columns, write_log
 from factorgraph_dyn.solve.trajectory import Trajectory, recorded
 from factorgraph_dyn.spatial import Floats
 
-MARGIN = 0.98  # of each limit: what lies between samples stays within, too
+WITHIN = 0.98  # of each limit: what lies between samples stays within, too
 PER_PERIOD = 12  # samples of the fastest harmonic
 FIRST = 0.1  # share of the candidates that are drawn at random before the best is varied
-STEP = 0.5  # of the first variations, beside coefficients of order one
+FIRST_STEP = 0.5  # of the first variations, beside coefficients of order one
 FASTER, SLOWER = 1.3, 0.93  # how steps grow where they help and shrink where not: one in five should help
 TOO_STRONG = 10.0  # decades of condition for a torque of twice the limit
 
@@ -234,7 +234,7 @@ class _Room:
             most = np.abs(s @ sines + c @ cosines).max(axis=0)
             size = np.minimum(size, limit / np.where(most > 0, most, np.inf))
         share = 0.5 + 0.5 / (1.0 + numbers[0, -1] ** 2)  # at least half of what is allowed
-        size = MARGIN * share * np.where(np.isfinite(size), size, 0.0)
+        size = WITHIN * share * np.where(np.isfinite(size), size, 0.0)
         return sines * size, cosines * size
 
     def samples(self, numbers: Floats) -> Samples:
@@ -305,7 +305,7 @@ class _Judge:
             return np.zeros_like(self.efforts)
         samples = self.room.samples(numbers)
         tau = self._kernel(samples.q, samples.v, samples.a)
-        return np.asarray(np.abs(tau).max(axis=0) / (MARGIN * self.efforts))
+        return np.asarray(np.abs(tau).max(axis=0) / (WITHIN * self.efforts))
 
     @cached_property
     def _kernel(self) -> Any:
@@ -316,7 +316,7 @@ def _search(
     judge: _Judge, rng: np.random.Generator, room: _Room, rounds: Iterable[int], candidates: int
 ) -> tuple[Floats, float, int]:
     """The best numbers, their cost and how many were looked at: random ones first, then variations of the best."""
-    best, cost, step, looked_at = np.zeros(room.shape), np.inf, STEP, 0
+    best, cost, step, looked_at = np.zeros(room.shape), np.inf, FIRST_STEP, 0
     try:
         for k in rounds:
             drawn = rng.normal(size=room.shape)
