@@ -21,8 +21,8 @@ from factorgraph_dyn.compiler.backends.llvm.sincos import sincos_functions
 from factorgraph_dyn.compiler.program import Operand, Program
 
 
-def emit_driver(body: Body, program: Program, width: int, *, fma: bool) -> str:
-    """Entry points and helpers around a body."""
+def emit_driver(body: Body, program: Program, width: int, *, fma: bool, single: bool = True) -> str:
+    """Entry points and helpers around a body; without ``@one`` where another body does single states."""
     inputs, outputs = _inputs(program), _outputs(program, body)
     sizes, out_sizes = ({one.operand.size for one in moved if not one.table} for moved in (inputs, outputs))
     return "\n".join(
@@ -34,9 +34,15 @@ def emit_driver(body: Body, program: Program, width: int, *, fma: bool) -> str:
             *(one.table for one in outputs),
             evaluate_function(body, width),
             _loop(body, inputs, outputs, width),
-            _one(body, inputs, outputs, width),
+            *([emit_one(body, program, width)] if single else []),
         ]
     )
+
+
+def emit_single(body: Body, program: Program, width: int, *, fma: bool) -> str:
+    """What single states need of a body of their own, whose values are where the other body's are."""
+    text = [sincos_functions(width, fma=fma), evaluate_function(body, width), emit_one(body, program, width)]
+    return "\n".join(text)
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ def evaluate_function(body: Body, width: int) -> str:
         tables.append(f"@{body.name}angles{number} = private unnamed_addr constant [{count} x i32] [{slots}]")
         lines += [
             f"  %a{number} = getelementptr {vector}, ptr %w, i64 {call.results}",
-            f"  call void @sincos_batch(ptr %w, ptr @{body.name}angles{number}, i64 {count}, ptr %a{number})",
+            f"  call void @sincos_batch{width}(ptr %w, ptr @{body.name}angles{number}, i64 {count}, ptr %a{number})",
         ]
     lines += [
         f"  %guard = load {vector}, ptr %g, align {8 * width}",
@@ -217,12 +223,13 @@ def _transfer(k: int, moved: _Moved, fast: str, slow: str, width: int) -> list[s
     ]
 
 
-def _one(body: Body, inputs: Sequence[_Moved], outputs: Sequence[_Moved], width: int) -> str:
+def emit_one(body: Body, program: Program, width: int) -> str:
     """@one(pointers): one state; inputs and outputs contiguous, in the order of the signature."""
+    inputs, outputs = _inputs(program), _outputs(program, body)
     lines = ["define void @one(ptr %args) #2 {", "entry:", _workspace(body, width)]
     for k, moved in enumerate([*inputs, *outputs]):
         if k == len(inputs):
-            lines.append("  call void @evaluate(ptr %w)")
+            lines.append(f"  call void @{body.name}evaluate(ptr %w)")
         size = moved.operand.size
         if not size:
             continue

@@ -4,19 +4,32 @@ Takes a program; gives IR text with the entry points ``@loop`` and ``@one``. The
 """
 
 from factorgraph_dyn.compiler.backends.llvm.body import SEGMENT, Body, emit_body
-from factorgraph_dyn.compiler.backends.llvm.driver import emit_driver
+from factorgraph_dyn.compiler.backends.llvm.driver import emit_driver, emit_single
 from factorgraph_dyn.compiler.backends.llvm.machine import Machine
 from factorgraph_dyn.compiler.backends.x86 import assembly
 from factorgraph_dyn.compiler.program import Program
 
 ENTRY_POINTS = ("loop", "one")
+NARROW = 4  # doubles that vectors of single states hold
+MANY_SLOTS = (
+    250  # of a workspace: with fewer, single states are as fast in the body of batches, and code is not made twice
+)
 
 
 def emit_module(program: Program, machine: Machine, *, segment: int | None = None) -> str:
     """IR text of a program for a machine."""
     body = body_for(program, machine, segment=segment)
-    driver = emit_driver(body, program, machine.width, fma=machine.fma)
-    return preamble(machine.width) + f"{body.text}\n{driver}\n"
+    narrow = machine.narrowed(NARROW)
+    splits = segment is None and narrow != machine and assembly.is_for(narrow) and body.slots > MANY_SLOTS
+    driver = emit_driver(body, program, machine.width, fma=machine.fma, single=not splits)
+    text = preamble(machine.width) + f"{body.text}\n{driver}\n"
+    return text + _single(program, narrow) if splits else text
+
+
+def _single(program: Program, machine: Machine) -> str:
+    """What does single states in a narrower body: its values take less of the caches, its instructions less time."""
+    body = body_for(program, machine, name="one_")
+    return f"{declarations(machine.width)}{body.text}\n{emit_single(body, program, machine.width, fma=machine.fma)}\n"
 
 
 def body_for(program: Program, machine: Machine, *, segment: int | None = None, name: str = "") -> Body:
@@ -35,13 +48,20 @@ def body_for(program: Program, machine: Machine, *, segment: int | None = None, 
 
 def preamble(width: int) -> str:
     """Declarations and attributes that the functions of a module refer to."""
-    vector = f"<{width} x double>"
     # A workspace may be larger than a page: probing makes a stack that is too small fail cleanly.
+    return f"""
+{declarations(width)}
+attributes #0 = {{ nounwind "prefer-vector-width"="{64 * width}" }}
+attributes #1 = {{ nounwind noinline cold }}
+attributes #2 = {{ nounwind "prefer-vector-width"="{64 * width}" "probe-stack"="inline-asm" }}
+"""
+
+
+def declarations(width: int) -> str:
+    """What LLVM knows itself and functions of vectors call."""
+    vector = f"<{width} x double>"
     return f"""
 declare {vector} @llvm.fma.v{width}f64({vector}, {vector}, {vector})
 declare {vector} @llvm.fabs.v{width}f64({vector})
 declare i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1>)
-attributes #0 = {{ nounwind "prefer-vector-width"="{64 * width}" }}
-attributes #1 = {{ nounwind noinline cold }}
-attributes #2 = {{ nounwind "prefer-vector-width"="{64 * width}" "probe-stack"="inline-asm" }}
 """

@@ -1,6 +1,6 @@
 """Sine and cosine of vectors of angles, as LLVM functions.
 
-Takes a vector width; gives IR text of ``@sincos_batch(workspace, table of slots, count, results)``.
+Takes a vector width; gives IR text of ``@sincos_batch<width>(workspace, table of slots, count, results)``.
 
     k = round(x 2/pi),   r = x - k pi/2 in steps (Cody & Waite 1980),   z = r^2
     sin r = r + r z P(z),   cos r = 1 + z (z Q(z) - 1/2),   then swap and negate by k mod 4
@@ -87,9 +87,9 @@ def sincos_functions(width: int, *, fma: bool) -> str:
     limit = farthest(fma=fma)
     numbers = ", ".join(f"{steps.vector} {splat(number)}" for number in steps.table)
     return f"""
-@sincos_constants = internal global [{len(steps.table)} x {steps.vector}] [{numbers}], align {8 * width}
-{_over_angles("sincos_batch", "#0", steps.vector, steps.lines, _look_for_far_ones(width, limit))}
-{_over_angles("sincos_far", "#1", steps.vector, _spoil(width, limit), "")}"""
+@sincos_constants{width} = internal global [{len(steps.table)} x {steps.vector}] [{numbers}], align {8 * width}
+{_over_angles(f"sincos_batch{width}", "#0", steps.vector, steps.lines, _look_for_far_ones(width, limit))}
+{_over_angles(f"sincos_far{width}", "#1", steps.vector, _spoil(width, limit), "")}"""
 
 
 class _Steps:
@@ -117,7 +117,7 @@ class _Steps:
 
     def _constant(self, number: float) -> str:
         self.table.append(number)
-        place = f"getelementptr inbounds ({self.vector}, ptr @sincos_constants, i64 {len(self.table) - 1})"
+        place = f"getelementptr inbounds ({self.vector}, ptr @sincos_constants{self.width}, i64 {len(self.table) - 1})"
         name = f"%constant{len(self.table)}"
         self._line(name, f"load {self.vector}, ptr {place}, align {8 * self.width}")
         return name
@@ -212,7 +212,7 @@ def _look_for_far_ones(width: int, limit: float) -> str:
   %any = call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> %doubtful)
   br i1 %any, label %far, label %done
 far:
-  call void @sincos_far(ptr %w, ptr %table, i64 %count, ptr %results)
+  call void @sincos_far{width}(ptr %w, ptr %table, i64 %count, ptr %results)
   br label %done
 done:"""
 
