@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Measure this package and its peers side by side, in one run on one core, and print the tables as Markdown.
 
-    python scripts/benchmark.py [kernels] [derivatives] [rollouts] [compile] [graph] [chains]        all by default
+    python scripts/benchmark.py [kernels] [derivatives] [rollouts] [compile] [graph] [chains] [estimators]
 
-Needs the extra ``dev`` (Pinocchio and MuJoCo); nothing else should run on the machine meanwhile. With gcc and CasADi
-(``pip install casadi``), kernels are compared with Pinocchio's algorithms as CasADi writes them in C, too, which takes
-some minutes the first time.
+All by default. Needs the extra ``dev`` (Pinocchio and MuJoCo); nothing else should run on the machine meanwhile. With
+gcc and CasADi (``pip install casadi``), kernels are compared with Pinocchio's algorithms as CasADi writes them in C,
+too, which takes some minutes the first time.
 """
 
 from __future__ import annotations
@@ -126,6 +126,24 @@ def mujoco_rollout(mechanism: fgd.Mechanism, q: np.ndarray, v: np.ndarray, tau: 
     return 1e9 * taken / (tau.shape[0] * tau.shape[1])
 
 
+def estimators() -> None:
+    """Compiled estimators of the humanoid: torques of all joints, an IMU in the torso and a wrench at each foot."""
+    S, robot = fgd.sensors, fgd.robots.humanoid()
+    sensors = [S.Torque(name, sigma=0.1) for name in robot.joint_names[1:]]
+    sensors += [S.Accelerometer("torso", sigma=0.05), S.AngularAcceleration("torso", sigma=0.5)]
+    sensors += [S.ExternalWrench(foot, sigma=5.0) for foot in ("left_foot", "right_foot")]
+    rng, rows = np.random.default_rng(0), []
+    starts = [robot.random_state(rng) for _ in range(8)]
+    q, v = (np.tile([start[k] for start in starts], (512, 1)) for k in (0, 1))
+    values = rng.normal(size=(len(q), sum(sensor.size(robot) for sensor in sensors)))
+    for outputs in (None, ("a", "W[left_foot]", "gain[W[left_foot]]")):
+        kernel = fgd.compile(robot, "estimate", measurements=sensors, outputs=outputs)
+        taken = best_of(lambda k=kernel: k(q, v, values), 30) / len(q)
+        row = {"robot": robot.name, "outputs": ", ".join(kernel.outputs), "operations": kernel.operations.total}
+        rows.append(row | {"ns a state": 1e9 * taken, "accuracy": kernel.accuracy})
+    markdown("Estimators, batches of 4096", rows)
+
+
 def compile_times() -> None:
     """Time to compile with an empty cache, the share that the proof takes of it, and to load from a full one."""
     rows = []
@@ -227,6 +245,7 @@ SECTIONS = {
     "compile": compile_times,
     "graph": graph_calls,
     "chains": chains,
+    "estimators": estimators,
 }
 
 if __name__ == "__main__":

@@ -127,7 +127,10 @@ class Estimated:
 
     @property
     def log_likelihood(self) -> float:
-        """Logarithm of the probability density of the readings, at the estimate."""
+        """Logarithm of the probability density of the noisy readings, priors included, at the most probable unknowns.
+
+        Unknowns are not integrated out, and exact readings have no density: compare estimates with the same sensors.
+        """
         return self._posterior.log_likelihood
 
     @property
