@@ -1,8 +1,8 @@
 """Which ordering a kernel is eliminated in where none is asked for: the one of fewest operations.
 
-Takes a mechanism and a problem; gives the orderings that may be taken, cheapest first: the classical ones that fit, and
-the one that a search found and the package ships. They are traced and counted, not compiled: a tenth of a second each
-for an arm. Runs once a kernel; the choice is remembered with it.
+Takes a mechanism and a problem; gives the orderings that may be taken, cheapest first: the one that a search found
+beside the classical ones and the package ships, else the classical ones that fit. These are traced and counted, not
+compiled: half a tenth of a second each for an arm. Runs once a kernel; the choice is remembered with it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ AUTO = "auto"
 # dynamics: an arm 2 000, a humanoid 30 000, a chain of 30 hinges 33 000; a random tree of 24 joints, where it has four
 # times the operations of aba, 80 000.
 AFFORDABLE = 60_000
+# And as many times the classical one's operations: those that turned out to have fewer were expected to have up to 1.9
+# times as many, crba for a humanoid, which has 1.3 times as many, 6.5 times.
+PROMISING = 4.0
 USUAL_SHARE = 0.1  # of dense fronts' operations that kernels have, where the classical ordering tells none: much
 
 
@@ -40,19 +43,22 @@ def candidates(mechanism: Mechanism, problem: Problem) -> list[Candidate]:
     """The orderings that cost less than the classical one, cheapest first, and that one last."""
     try:
         graph = problem_graph(mechanism, problem)
+        if (shipped := _shipped(mechanism, problem, graph)) is not None:
+            return [shipped, Candidate(problem.classical)]
         others = _others(mechanism, problem, graph)
     except FactorGraphDynError:  # the classical ordering will say why
         others = []
     if not others:
         return [Candidate(problem.classical)]
     classical = _traced(mechanism, problem, problem.classical)
-    share = USUAL_SHARE
+    share, most = USUAL_SHARE, float(AFFORDABLE)
     if classical.traced is not None:
         share = _operations(classical) / _dense_operations(graph, classical.traced.ordering)
+        most = min(most, PROMISING * _operations(classical))
     tried = (
         _traced(mechanism, problem, ordering)
         for ordering in others
-        if share * _dense_operations(graph, choose_ordering(mechanism, graph, ordering)) <= AFFORDABLE
+        if share * _dense_operations(graph, choose_ordering(mechanism, graph, ordering)) <= most
     )
     found = [made for made in tried if made.traced is not None]
     cheaper = [made for made in found if classical.traced is None or _operations(made) < _operations(classical)]
@@ -65,13 +71,18 @@ def shipped_orderings(mechanism: Mechanism, graph: LinearGraph) -> list[Ordering
     return [] if shipped is None else [Ordering(saved.SHIPPED, shipped.variables)]
 
 
-def _others(mechanism: Mechanism, problem: Problem, graph: LinearGraph) -> list[str | Ordering]:
-    """The orderings beside the classical one that fit the problem and differ, shipped ones first."""
-    wanted: list[str | Ordering] = list(shipped_orderings(mechanism, graph))
-    if mechanism.is_closed_kind or not problem.known_a.all():  # of a tree rnea only substitutes: nothing costs less
-        wanted += CLASSICAL
-    found: dict[tuple[str, ...], str | Ordering] = {}
-    for ordering in wanted:
+def _shipped(mechanism: Mechanism, problem: Problem, graph: LinearGraph) -> Candidate | None:
+    """The ordering that the package ships for this problem, where it has one that can be traced."""
+    traced = (_traced(mechanism, problem, ordering) for ordering in shipped_orderings(mechanism, graph))
+    return next((candidate for candidate in traced if candidate.traced is not None), None)
+
+
+def _others(mechanism: Mechanism, problem: Problem, graph: LinearGraph) -> list[str]:
+    """The orderings beside the classical one that fit the problem and differ."""
+    if not mechanism.is_closed_kind and problem.known_a.all():  # of a tree rnea only substitutes: nothing costs less
+        return []
+    found: dict[tuple[str, ...], str] = {}
+    for ordering in CLASSICAL:
         with suppress(OrderingError):
             found.setdefault(choose_ordering(mechanism, graph, ordering, halves=True).variables, ordering)
     found.pop(choose_ordering(mechanism, graph, problem.classical).variables, None)
