@@ -36,6 +36,7 @@ COMMANDS = {
         "iwim": ("iwim", "iwim"),
         "simulate": ("loops", "simulate"),
         "estimate": ("estimate", "estimate_log"),
+        "identify": ("identify", "identify_log"),
     },
     "Compile": {
         "compile": ("compiler", "compile_kernel"),

@@ -19,7 +19,7 @@ from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.equations.sensors.together import outside_frames, stacked_noise
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.motion.logs import Log, check_log_path, joint_columns, read_log, write_log
+from factorgraph_dyn.motion.logs import check_log_path, joint_columns, read_log, write_log
 from factorgraph_dyn.show.canvas import check_drawable
 from factorgraph_dyn.show.estimate_plot import plot_estimates
 from factorgraph_dyn.show.tables import print_rows
@@ -73,7 +73,7 @@ def estimate_log(
         check_log_path(out)
     logged, read = read_sensors(sensors, mechanism), read_log(log)
     values = np.hstack([each.readings(mechanism, read) for each in logged])
-    samples = Samples(_times(read), read.joints(mechanism, "q"), read.joints(mechanism, "v"), values)
+    samples = Samples(read.t, read.joints(mechanism, "q"), read.joints(mechanism, "v"), values)
     measured = [each.sensor for each in logged]
     names = ["a", "tau", *(f"W[{frame}]" for frame in outside_frames(measured))]
     places = np.unique(np.linspace(0, read.samples - 1, min(LOOKED_AT, read.samples)).astype(int))
@@ -85,10 +85,6 @@ def estimate_log(
         write_log(out, *_columns(mechanism, samples.t, found))
     if plot is not None:
         plot_estimates(mechanism, samples.t, found.means, found.deviations, plot)
-
-
-def _times(log: Log) -> Floats:
-    return log.read(["t"])[:, 0] if "t" in log.columns else np.arange(log.samples, dtype=np.float64)
 
 
 def _progress(places: Any, what: str) -> Any:

@@ -68,6 +68,21 @@ def check(
         raise typer.Exit(1)
 
 
+def write_robot(mechanism: Mechanism, target: Path, lossy: bool) -> None:
+    """Write a robot to a .json or .urdf file, and say what the latter cannot hold."""
+    try:
+        if target.suffix == ".json":
+            mechanism.save(target)
+        elif target.suffix == ".urdf":
+            target.write_text(to_urdf(mechanism, lossy=lossy), encoding="utf-8")
+            for loss in losses(mechanism):
+                print(f"lost: {loss}")
+        else:
+            raise InputError(f"The format of {str(target)!r} is not known; the name must end in .json or .urdf.")
+    except OSError as error:
+        raise InputError(f"The file {str(target)!r} cannot be written: {error.strerror}.") from None
+
+
 def convert(
     robot: RobotArgument,
     target: Annotated[Path | None, typer.Argument(metavar="[OUT]", help="The file to write: .json or .urdf.")] = None,
@@ -95,17 +110,7 @@ def convert(
         mechanism = mechanism.merge_fixed()
     if target.exists() and not force:
         raise InputError(f"The file {str(target)!r} exists; pass --force to write over it.")
-    try:
-        if target.suffix == ".json":
-            mechanism.save(target)
-        elif target.suffix == ".urdf":
-            target.write_text(to_urdf(mechanism, lossy=lossy), encoding="utf-8")
-            for loss in losses(mechanism):
-                print(f"lost: {loss}")
-        else:
-            raise InputError(f"The format of {str(target)!r} is not known; the name must end in .json or .urdf.")
-    except OSError as error:
-        raise InputError(f"The file {str(target)!r} cannot be written: {error.strerror}.") from None
+    write_robot(mechanism, target, lossy)
     print(f"{target}: {len(mechanism.links)} links, nv {mechanism.nv}, {len(mechanism.loops)} loops")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ import numpy.typing as npt
 from factorgraph_dyn.errors import InputError, ModelError
 from factorgraph_dyn.identification.columns import Columns
 from factorgraph_dyn.identification.fit import BaseParameter
+from factorgraph_dyn.identification.freedoms import Freedoms
+from factorgraph_dyn.identification.samples import Samples
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.parameters import COUNT
 from factorgraph_dyn.notebook import Rows, html_table
@@ -81,6 +85,7 @@ class Identified:
     condition: float
     adjusted: bool
     _columns: Columns
+    _freedoms: Freedoms
 
     @cached_property
     def standard_deviation(self) -> Floats:
@@ -111,6 +116,20 @@ class Identified:
     def undetermined(self) -> tuple[str, ...]:
         """Names of unknowns that no torque of the log depends on: they are what they were before."""
         return tuple(name for name, how in self.determined.items() if how == "not at all")
+
+    def compare(self, samples: Samples) -> tuple[Floats, Floats]:
+        """Measured and predicted torques of the freedoms in ``fit``, shape (samples, freedoms) each."""
+        effects = [getattr(self, effect.kind)[effect.entry] for effect in self._columns.effects]
+        p, known = np.concatenate([self.parameters.ravel(), effects]), self._columns.known(samples)
+        X, measured = self._freedoms.project(samples.q, self._columns.regressor(samples), samples.tau)
+        _, given = self._freedoms.project(samples.q, np.zeros((*known.shape, 0)), known)
+        shown = [self._freedoms.names.index(one.joint) for one in self.fit]
+        return measured[:, shown], (X @ p + given)[:, shown]
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Parameters with error bars, before and after, as a Matplotlib figure; with a path, written to a file, too."""
+        # Pictures are drawn further on, and looked up when one is asked for.
+        return import_module("factorgraph_dyn.show.identified_plot").plot_identified(self, path)
 
     def rows(self) -> Rows:
         """The unknowns with their values before and after, a row each."""

@@ -21,7 +21,7 @@ from factorgraph_dyn.equations.free import EFFECTS
 from factorgraph_dyn.identification.base import Base, find_base
 from factorgraph_dyn.identification.columns import Columns, make_columns
 from factorgraph_dyn.identification.fit import Fit, determined_parameters, fit_base
-from factorgraph_dyn.identification.freedoms import find_freedoms
+from factorgraph_dyn.identification.freedoms import Freedoms, find_freedoms
 from factorgraph_dyn.identification.identified import Identified, JointFit
 from factorgraph_dyn.identification.physical import make_possible
 from factorgraph_dyn.identification.posterior import Unknowns, infer_unknowns
@@ -82,7 +82,7 @@ def identify(
     before = make_prior(columns, triangles, _motion(samples), prior)
     unknowns = infer_unknowns(fit, base, before)
     p = make_possible(columns, unknowns, link_sizes(columns)) if physical else unknowns.mean
-    return _identified(columns, base, triangles, fit, unknowns, p, len(samples))
+    return _identified(columns, freedoms, base, triangles, fit, unknowns, p, len(samples))
 
 
 def _watched(starts: Iterable[int], shown: bool | None) -> Iterable[int]:
@@ -99,6 +99,7 @@ def _motion(samples: Samples) -> tuple[Floats, Floats]:
 
 def _identified(
     columns: Columns,
+    freedoms: Freedoms,
     base: Base,
     triangles: tuple[Triangle, ...],
     fit: Fit,
@@ -124,6 +125,7 @@ def _identified(
         condition=fit.condition,
         adjusted=bool((p != unknowns.mean).any()),
         _columns=columns,
+        _freedoms=freedoms,
     )
 
 

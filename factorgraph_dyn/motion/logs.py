@@ -18,6 +18,8 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.spatial import Floats
 
+UNEVEN = 0.2  # of the usual step: what differs by more is a gap
+
 
 class Log:
     """Columns of numbers by name, one row a sample."""
@@ -53,6 +55,31 @@ class Log:
                 f"{owners[gaps[0, 1]]!r}. Fill them, or cut these samples out."
             )
         return np.asarray(table, dtype=np.float64)
+
+    @property
+    def t(self) -> Floats:
+        """The times, s; sample numbers where the log has none."""
+        return self.read(["t"])[:, 0] if "t" in self.columns else np.arange(self.samples, dtype=np.float64)
+
+    def holds(self, mechanism: Mechanism, kind: str) -> bool:
+        """Whether there is anything of q, v, a or tau of joints."""
+        return kind in self.columns or any(name in self.columns for name in joint_columns(mechanism, kind))
+
+    def torques(self, mechanism: Mechanism) -> Floats:
+        """tau[joint], or Torque[joint], of all joints; nan where the log has no column, shape (samples, nv)."""
+        if "tau" in self.columns and self.columns["tau"].ndim == 2:
+            return self.read(["tau"])
+        found = np.full((self.samples, mechanism.nv), np.nan)
+        for kind in ("Torque", "tau"):
+            for k, name in enumerate(joint_columns(mechanism, kind)):
+                if name in self.columns:
+                    found[:, k] = self.read([name])[:, 0]
+        if np.isnan(found).all():
+            raise InputError(
+                f"The log {str(self.path)!r} has no torque, such as tau[{mechanism.joint_names[0]}]. Columns: "
+                f"{', '.join(self.columns)}."
+            )
+        return found
 
     def joints(self, mechanism: Mechanism, kind: str) -> Floats:
         """q or v of all joints, shape (samples, nq or nv)."""
@@ -127,3 +154,31 @@ def _read_csv(path: Path, rows: list[list[str]]) -> Log:
     numbers = [[float(cell) if cell.strip() else np.nan for cell in row] for row in rows[1:]]
     table = np.array(numbers, dtype=np.float64).reshape(-1, len(names))
     return Log(path, {name: table[:, k] for k, name in enumerate(names)})
+
+
+def differentiated(t: Floats, values: Floats, window: int) -> tuple[Floats, slice]:
+    """Rates of change by straight lines through as many neighbours, and the samples that have all of them.
+
+    Args:
+        t: Times at equal distances, s, shape (samples,).
+        values: Shape (samples, ...).
+        window: Number of samples of a line, odd, 3 or more: more smooth noise more, and quick changes, too.
+
+    Raises:
+        InputError: Times with gaps, or fewer samples than a line takes.
+    """
+    half = window // 2
+    if window < 3 or window % 2 == 0 or len(t) < window:
+        raise InputError(f"window is {window}; it must be an odd number of samples, 3 to {len(t)}.")
+    steps = np.diff(t)
+    usual = float(np.median(steps))
+    odd = np.flatnonzero(np.abs(steps - usual) > UNEVEN * usual)
+    if len(odd):
+        raise InputError(
+            f"The log has a gap: from t = {t[odd[0]]:g} s to {t[odd[0] + 1]:g} s, and {usual:g} s elsewhere. "
+            "Accelerations are not found across gaps: give them as columns a[joint], or a log of each part."
+        )
+    reach = np.arange(-half, half + 1)
+    inner = slice(half, len(t) - half)
+    slope = sum(k * values[half + k : len(t) - half + k] for k in reach.tolist())
+    return np.asarray(slope / (usual * float(reach @ reach))), inner
