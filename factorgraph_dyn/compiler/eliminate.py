@@ -18,6 +18,7 @@ The work runs once a mechanism, problem and ordering.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -65,6 +66,16 @@ class Eliminated:
     undetermined: set[int] = field(default_factory=set)
     redundant: int = 0
     quality: float = 1.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """An equation solved for a column: column = -inverse (row), with the errors of what cancelled in the row."""
+
+    column: int
+    row: Row
+    inverse: int
+    lost: Mapping[int, Samples]
 
 
 class Elimination:
@@ -117,9 +128,10 @@ class Elimination:
             self.position,
             {column: self.magnitudes.get(column, 1.0) for column in self.position},
             {} if scales is None else scales,
+            noisy=noisy,
         )
-        self.lost: dict[tuple[int, int], Samples] = {}  # errors of what cancelled, by row and column
-        self.steps: list[tuple[int, Row, int]] = []  # column, its row, reciprocal of its pivot
+        self.lost: dict[int, dict[int, Samples]] = defaultdict(dict)  # errors of what cancelled, by row and column
+        self.steps: list[Step] = []
         self.result = Eliminated()
 
     def part(self, rows: Mapping[int, Row], unknowns: Sequence[Unknown]) -> Elimination:
@@ -199,7 +211,8 @@ class Elimination:
         row, other = self.rows[pivot.row], self.rows[partner]
         e, f = row[pivot.column], other[pivot.column]
         weighted = self.tape.mul(f, self._weight(partner, pivot.row))
-        self.lost = {place: lost for place, lost in self.lost.items() if place[0] not in (pivot.row, partner)}
+        for number in (pivot.row, partner):
+            self.lost.pop(number, None)
         turned = self._sum(pivot.row, e, row, weighted, other)
         if pivot.column not in turned:
             return
@@ -232,13 +245,14 @@ class Elimination:
 
         What cancelled at the place before, a row and a column, was inexact, too, and so is all that comes after it.
         """
-        a, b = terms
-        if not b or not (a or place in self.lost):
+        (number, column), (a, b) = place, terms
+        before = self.lost[number].get(column)
+        if not b or not (a or before is not None):
             return total
-        error = np.hypot(np.hypot(self.samples.error(a), self.samples.error(b)), self.lost.get(place, 0.0))
+        error = np.hypot(np.hypot(self.samples.error(a), self.samples.error(b)), 0.0 if before is None else before)
         if total and not self.samples.is_rounding(total, error):
             return total
-        self.lost[place] = error
+        self.lost[number][column] = error
         return ZERO
 
     def _replace(self, number: int, row: Row) -> None:
@@ -260,11 +274,13 @@ class Elimination:
         if abs(entry) not in tape.constants:
             self._guard(pivot.column, entry)
         others = sorted(self.holding.pop(pivot.column))
+        lost = self.lost.pop(pivot.row, {})
         if abs(inverse) != ONE and len(others) >= len(row):
             row = {column: tape.mul(ref, inverse) for column, ref in row.items()}
+            lost = {column: error * np.abs(self.samples.values(inverse)) for column, error in lost.items()}
             inverse = ONE
         self._subtract(others, pivot.column, row, inverse)
-        self.steps.append((pivot.column, row, inverse))
+        self.steps.append(Step(pivot.column, row, inverse, lost))
         self.result.milestones += [inverse, *row.values()]
 
     def _subtract(self, numbers: Sequence[int], column: int, pivot_row: Row, inverse: int) -> None:
@@ -328,19 +344,21 @@ class Elimination:
     def substitute_back(self) -> None:
         """Express every eliminated column in parameters, the last eliminated first."""
         tape, solution = self.tape, self.result.solution
-        for column, row, inverse in reversed(self.steps):
-            if not self.is_wanted(column):
+        for step in reversed(self.steps):
+            if not self.is_wanted(step.column):
                 continue
             total: Row = {}
-            for other, ref in sorted(row.items()):
+            for other, ref in sorted(step.row.items()):
                 terms = solution.get(other)
                 if terms is None:
                     total[other] = self.samples.add(total.get(other, ZERO), ref)
                     continue
                 for parameter, coefficient in terms.items():
                     total[parameter] = self.samples.add(total.get(parameter, ZERO), tape.mul(ref, coefficient))
-            solution[column] = {
-                parameter: -tape.mul(ref, inverse) for parameter, ref in total.items() if self._matters(parameter, ref)
+            solution[step.column] = {
+                parameter: -tape.mul(ref, step.inverse)
+                for parameter, ref in total.items()
+                if self._matters(step, parameter, ref)
             }
         for column in self.result.undetermined:
             solution[column] = {column: ONE}
@@ -349,9 +367,18 @@ class Elimination:
         """Whether the solution of a column is asked for; what it is made of then is, too."""
         return True
 
-    def _matters(self, parameter: int, ref: int) -> bool:
-        """Whether a coefficient is one: of what nothing determines, such as forces within a loop, rounding is none."""
-        return bool(ref) and not (parameter in self.result.undetermined and self.samples.is_rounding(ref))
+    def _matters(self, step: Step, parameter: int, ref: int) -> bool:
+        """Whether a coefficient is one: of what nothing determines, such as forces within a loop, rounding is none.
+
+        It is as inexact as its terms, and as what has cancelled in its row, for which there is no term.
+        """
+        if not ref or parameter not in self.result.undetermined:
+            return bool(ref)
+        error = self.samples.error(ref)
+        for column, lost in step.lost.items():
+            share = ONE if column == parameter else self.result.solution.get(column, {}).get(parameter, ZERO)
+            error = np.hypot(error, lost * self.samples.values(share))
+        return not self.samples.is_rounding(ref, error)
 
 
 def condition(samples: SampledTape, misfits: Sequence[int], given: int) -> Guard:

@@ -18,10 +18,10 @@ The work runs once a pivot.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ GOOD_QUALITY = 0.1
 """Pivots at least this large beside the others of their column lose no digits."""
 
 _ROW_ROUNDING = 1e-6  # part of a row's usual scale that is taken for rounding
+_FAINT = 1e-6  # of the same unknown's other entries in a row: what is smaller decides nothing that they leave open
 _DIVISION = 10  # operations that a division weighs
 
 Row = dict[int, int]
@@ -65,6 +66,8 @@ class Pivots:
         position: Mapping[int, int],
         units: Mapping[int, float],
         scales: RowScales,
+        *,
+        noisy: bool = False,
     ) -> None:
         """Start without anything known.
 
@@ -75,8 +78,10 @@ class Pivots:
             position: When each column is eliminated.
             units: How large the unknowns are beside each other, by column.
             scales: Scales of rows, which eliminations of the same equations share.
+            noisy: Whether equations may repeat each other up to rounding.
         """
         self.samples = samples
+        self.noisy = noisy
         self.rows = rows
         self.holding = holding
         self.position = position
@@ -93,15 +98,20 @@ class Pivots:
     def choose(self, columns: set[int]) -> Pivot | None:
         """The best pair of a row and one of the columns; None where no row holds any of them.
 
-        Good in all samples is best, good in the ordinary ones next; else the largest there is.
+        Good in all samples is best, good in the ordinary ones next; else the largest there is. What is faint beside
+        other entries of its row in these columns comes last: where equations repeat each other, such as those of
+        wrenches in loops, one of the columns stays open, and it must not be the one that the row is about.
         """
         candidates = sorted(
             (self._cost(number, column, len(self.holding[column]) - 1), column, number)
             for column in columns
             for number in self.holding[column]
         )
+        faint = self._faint(columns) if self.noisy else set()
+        if faint:
+            candidates.sort(key=lambda found: (found[1:] in faint, found))
         judged: dict[int, dict[int, Pivot]] = {}
-        for _, equals in groupby(candidates, key=itemgetter(0)):
+        for _, equals in groupby(candidates, key=lambda found: (found[1:] in faint, found[0])):
             good: list[Pivot] = []
             for _, column, number in equals:
                 if column not in judged:
@@ -115,6 +125,19 @@ class Pivots:
                 return max(good, key=lambda pivot: pivot.quality)
         found = [(cost, judged[column][number]) for cost, column, number in candidates]
         return min(found, key=self._second_best, default=(None, None))[1]
+
+    def _faint(self, columns: set[int]) -> set[tuple[int, int]]:
+        """The columns and rows whose entries are next to nothing beside others of the row in these columns."""
+        held = Counter(number for column in columns for number in self.holding[column])
+        pairs = [(column, number) for column in columns for number in self.holding[column] if held[number] > 1]
+        if not pairs:
+            return set()
+        sizes = self.samples.sizes([self.rows[number][column] for column, number in pairs])[:, self.samples.special :]
+        usual = np.median(sizes, axis=1) * [self.units[column] for column, _ in pairs]
+        largest: dict[int, float] = {}
+        for (_, number), size in zip(pairs, usual, strict=True):
+            largest[number] = max(largest.get(number, 0.0), size)
+        return {pair for pair, size in zip(pairs, usual, strict=True) if size < _FAINT * largest[pair[1]]}
 
     def _second_best(self, found: tuple[_Cost, Pivot]) -> tuple[float, ...]:
         """The order of pairs of which none is good everywhere and keeps its sign."""

@@ -25,6 +25,7 @@ from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.units import measured, natural, natural_rate
+from factorgraph_dyn.motion.closing import close_freely
 from factorgraph_dyn.motion.closure import closure_error, nearest_velocity
 from factorgraph_dyn.motion.random_states import closed_home, far_closed_state, keeps_freedoms, random_closed_state
 from factorgraph_dyn.spatial import Floats
@@ -132,22 +133,22 @@ def _quarter_turns(mechanism: Mechanism, places: list[Floats], seed: int) -> lis
     for k in np.random.default_rng(seed).permutation(len(wishes))[:_QUARTER_TRIES]:
         if len(found) == len(places):
             break
-        name, place, angle = wishes[k]
+        entry, place, angle = wishes[k]
         q = places[len(found)].copy()
         q[place] = angle
         with suppress(ClosureError):
-            q = mechanism.close(q, hold=[name])
+            q = close_freely(mechanism, q, np.arange(mechanism.nv) != entry)
             found += [q] if keeps_freedoms(mechanism, q, places[0]) else []
     return found + places[len(found) :]
 
 
-def _quarters_in_loops(mechanism: Mechanism) -> list[tuple[str, int, float]]:
-    """Every joint within a loop with the place of an angle in q, and every quarter turn of it."""
+def _quarters_in_loops(mechanism: Mechanism) -> list[tuple[int, int, float]]:
+    """The place in v and in q of every angle of a joint within a loop, and every quarter turn of it."""
     angles = [
-        (joint.name, mechanism.q_slices[joint.name].start + int(k))
+        (mechanism.v_slices[joint.name].start + int(k), mechanism.q_slices[joint.name].start + int(k))
         for group in loop_groups(mechanism)
         for joint in group.joints
         if joint.nq == joint.nv
         for k in np.flatnonzero(joint.turns)
     ]
-    return [(name, place, turns * np.pi / 2) for name, place in angles for turns in range(-1, 3)]
+    return [(entry, place, turns * np.pi / 2) for entry, place in angles for turns in range(-1, 3)]

@@ -79,11 +79,27 @@ class Place:
 
 def close(mechanism: Mechanism, q: Floats, hold: tuple[str, ...] = (), tolerance: float | None = None) -> Floats:
     """The configuration nearest to q that closes everything, by Gauss-Newton with least-norm steps."""
-    own = measured(mechanism)
-    allowed = mechanism.closure_tolerance if tolerance is None else tolerance
     free = np.ones(mechanism.nv, dtype=bool)
     for name in hold:
         free[mechanism.v_slice(name)] = False
+    held = f" with joints {', '.join(hold)} held" if hold else ""
+    return close_freely(mechanism, q, free, tolerance, held)
+
+
+def close_freely(
+    mechanism: Mechanism, q: Floats, free: npt.NDArray[np.bool_], tolerance: float | None = None, held: str = ""
+) -> Floats:
+    """As `close`, moving some entries of v only.
+
+    Args:
+        mechanism: The mechanism.
+        q: Where to start, shape (nq,).
+        free: Which entries move, shape (nv,).
+        tolerance: How far it may stay open; by default as far as the mechanism allows.
+        held: What the others are called where it cannot close.
+    """
+    own = measured(mechanism)
+    allowed = mechanism.closure_tolerance if tolerance is None else tolerance
     start = reached = q / own.q
     places = []
     for group in loop_groups(own.mechanism):
@@ -91,7 +107,6 @@ def close(mechanism: Mechanism, q: Floats, hold: tuple[str, ...] = (), tolerance
         reached = places[-1].q
     closed = np.where(reached == start, q, reached * own.q)  # what did not move keeps its last digit
     if places and max(place.opening for place in places) > allowed:
-        held = f" with joints {', '.join(hold)} held" if hold else ""
         advice = "Start nearer to a closed configuration, hold fewer joints, or check the placements of the loop."
         raise cannot_close(mechanism, places, allowed, f" from this q{held}", advice, q=closed)
     return closed

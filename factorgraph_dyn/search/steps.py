@@ -202,7 +202,7 @@ class Stepper:
 
     def _substitute_back(self, elimination: Elimination) -> dict[int, Node]:
         """Makers of the variable's own values from those of the variables that come later."""
-        own = {column for column, _, _ in elimination.steps}
+        own = {step.column for step in elimination.steps}
         size = len(self.tape)
         elimination.result = Eliminated(
             solution={column: terms for column, terms in self.solution.items() if column not in own}

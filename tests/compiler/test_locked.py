@@ -13,7 +13,7 @@ from factorgraph_dyn.model.units import measured, natural
 from factorgraph_dyn.motion.random_states import assembly_modes
 from factorgraph_dyn.spatial import pose, rotation_about
 
-X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
+X, Y, Z = np.eye(3)
 AGREES = 1e-9
 
 
@@ -71,6 +71,20 @@ def tilted_lock(tilt):
     loop = fgd.Loop("ball", "spherical", "held", "wrist", pose(np.eye(3), end), ball)
     couplings = (fgd.Coupling("gear", "hold", "bend", 9.0, -4.5), fgd.Coupling("rack", "slide", "hold", -1.0, 1.9))
     return fgd.Mechanism("tilted", links, joints, (loop,), couplings)
+
+
+def flap_on_a_plane():
+    """A flap whose hinge is at rounded right angles to the arm's, and lies on a plane of the arm: it cannot turn."""
+    nearly_right = rotation_about(X, 7.346e-6) @ rotation_about(Y, 5.36e-8) @ rotation_about(Z, np.pi / 2)
+    placement = pose(nearly_right, np.array([0.28, 0.0, -0.24]))
+    end = pose(rotation_about(np.array([0.36, 0.48, 0.8]), 2.0), np.array([-0.18, -0.11, -0.19]))
+    links = (fgd.Link("base"), body("arm", 1.0, 0.03), body("flap", 1.2, 0.06))
+    joints = (
+        fgd.Joint("turn", "revolute", "base", "arm", pose(rotation_about(Z, 0.5), np.zeros(3)), Y),
+        fgd.Joint("hinge", "revolute", "arm", "flap", placement, Y),
+    )
+    plane = fgd.Loop("plane", "planar", "flap", "arm", end, placement @ end, (0.59, 0.05, 1.84))
+    return fgd.Mechanism("flap", links, joints, (plane,))
 
 
 @pytest.mark.parametrize("length", [1e-6, 1e-3, 1.0, 1e3])
@@ -131,3 +145,14 @@ def test_kernels_refuse_assembly_modes_that_nobody_tried():
     (guard,) = mode_guards(tape, mechanism, q, samples, own)
     known = np.abs(SampledTape(tape).values(guard.ref)) <= guard.threshold
     assert known.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("ordering", ["aba", "crba", "colamd"])
+def test_forces_that_nothing_determines_stay_out_of_what_moves(ordering):
+    """They enter by products of tilts, 1e-13, that cancel what has cancelled to rounding before."""
+    mechanism = flap_on_a_plane()
+    kernel = fgd.compile(mechanism, "forward", ordering=ordering)
+    q, v = mechanism.random_state(0)
+    found, expected = kernel(q, v, [1.0, 2.0]), fgd.forward_dynamics(mechanism, q, v, [1.0, 2.0]).a
+    np.testing.assert_allclose(found, expected, atol=AGREES)
+    assert abs(found[0]) > 1.0

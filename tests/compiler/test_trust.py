@@ -362,6 +362,29 @@ def test_hinges_of_loops_may_stand_at_right_angles(robot, ordering):
     assert reached >= 4
 
 
+@pytest.mark.parametrize("ordering", ["colamd", "natural"])
+def test_each_angle_of_a_universal_joint_in_a_loop_may_stand_at_right_angles(ordering):
+    """Neither angle can be held with the other where it is; one alone can."""
+    inertia = np.diag([0.05, 0.08, 0.06])
+    links = [fgd.Link("base"), *(fgd.Link(name, 1.0, (0.0, 0.1, 0.2), inertia) for name in ("a", "b", "c", "d"))]
+    joints = (
+        fgd.Joint("hinge", "revolute", "base", "a", fgd.translation(0.6, 0.6, 0.0)),
+        fgd.Joint("bend", "revolute", "a", "b", axis=(0.0, -1.0, 0.0)),
+        fgd.Joint("turn", "revolute", "b", "c", fgd.translation(0.0, 0.0, -0.1), (-1.0, 0.0, 0.0)),
+        fgd.Joint("gimbal", "universal", "base", "d", fgd.translation(-0.3, 0.4, 0.6), (-1.0, 0.0, 0.0)),
+    )
+    tree = fgd.Mechanism("gimbal", tuple(links), joints)
+    q = np.array([0.1, -0.2, 0.3, 0.2, np.pi / 2])
+    poses = link_poses(tree, q)
+    end = pose(rotation_about(np.array([0.36, 0.48, 0.8]), 1.0), np.array([0.3, -0.2, 0.1]))
+    plane = fgd.Loop("plane", "planar", "c", "d", end, inverse_pose(poses["d"]) @ poses["c"] @ end, (-1.2, -0.4, 0.8))
+    mechanism = replace(tree, loops=(plane,))
+    kernel = fgd.compile(mechanism, "inverse", ordering=ordering, actuated=["hinge", "bend"])
+    a = fgd.forward_dynamics(mechanism, q, np.zeros(5), np.zeros(5)).a
+    expected = fgd.inverse_dynamics(mechanism, q, np.zeros(5), a, actuated=["hinge", "bend"]).tau
+    np.testing.assert_allclose(kernel(q, np.zeros(5), a), expected, atol=1e-9)
+
+
 @pytest.mark.parametrize("length", [1e-3, 1.0, 300.0])
 def test_screws_in_loops_slip_in_no_unit(length):
     """What a screw allows turns and shifts at once, which only lengths in one unit see."""
