@@ -52,6 +52,7 @@ from factorgraph_dyn.model import (
     Link as Link,
     Loop as Loop,
     Mechanism as Mechanism,
+    Visual as Visual,
     robots as robots,
 )
 from factorgraph_dyn.model.files.load import (

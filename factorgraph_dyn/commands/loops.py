@@ -14,6 +14,7 @@ from factorgraph_dyn.motion.integrators import Integrator
 from factorgraph_dyn.show.canvas import check_drawable
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.show.trajectory_plot import plot_trajectory
+from factorgraph_dyn.show.web_page import check_page
 from factorgraph_dyn.solve.loops.diagnosis import diagnose as diagnose_mechanism
 from factorgraph_dyn.solve.simulation import simulate as simulate_mechanism
 from factorgraph_dyn.spatial import Floats
@@ -51,17 +52,20 @@ def simulate(
     ] = "kernel",
     seed: StartOption = None,
     plot: Annotated[Path | None, typer.Option(help="Draw joints, energy and closure error into this file.")] = None,
+    view: Annotated[Path | None, typer.Option(help="Show the motion in this page (.html), to turn and play.")] = None,
     format: FormatOption = "table",
 ) -> None:
     """Let the mechanism move freely, without torques, and report energy and closure.
 
     Example:
-        fgdyn simulate five_bar --seed 1 --duration 5 --plot motion.svg
+        fgdyn simulate five_bar --seed 1 --duration 5 --plot motion.svg --view motion.html
     """
     mechanism = find_robot(robot)
     q, v = _start(mechanism, seed)
     if plot is not None:
         check_drawable(plot)  # before the work, not after it
+    if view is not None:
+        check_page(view, "the view")
     if engine == "kernel":
         from factorgraph_dyn.compiler import compile
 
@@ -71,6 +75,8 @@ def simulate(
         trajectory = simulate_mechanism(mechanism, q, v, None, duration, step, method=method)
     if plot is not None:
         plot_trajectory(trajectory, plot)
+    if view is not None:
+        trajectory.view(view)
     row = {
         "robot": mechanism.name,
         "method": method,

@@ -76,8 +76,14 @@ def view(
     robot: RobotArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")] = Path("view.html"),
     seed: Annotated[int | None, typer.Option(help="Show the random configuration of this seed; else neutral.")] = None,
+    meshes: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder in which meshes may lie, too."),
+    ] = None,
 ) -> None:
     """Write one page that shows the mechanism: bodies, axes, inertias and loops, with sliders for its joints.
+
+    Files' own shapes and meshes (STL, OBJ, Collada) are drawn where they can be read.
 
     Example:
         fgdyn view five_bar -o five_bar.html
@@ -85,5 +91,5 @@ def view(
     from factorgraph_dyn.show.view.view import view as view_mechanism
 
     mechanism = find_robot(robot)
-    view_mechanism(mechanism, None if seed is None else mechanism.random_state(seed)[0], output)
+    view_mechanism(mechanism, None if seed is None else mechanism.random_state(seed)[0], output, meshes=meshes or ())
     print(f"Wrote {output}; open it in a browser.")

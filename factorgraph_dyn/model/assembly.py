@@ -22,6 +22,7 @@ import numpy as np
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.description import Description
 from factorgraph_dyn.model.parts import BOUNDS, EFFECTS, Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model.visuals import Visual
 from factorgraph_dyn.spatial import Floats, inverse_pose
 
 Made = TypeVar("Made", bound=Description)
@@ -57,6 +58,7 @@ def assemble(
     frames: Iterable[Frame] = (),
     gravity: Floats | Sequence[float] = (0.0, 0.0, -9.81),
     notes: Iterable[str] = (),
+    visuals: Iterable[Visual] = (),
 ) -> Made:
     """The mechanism, ``make`` of its parts, of bodies and connections whose tree starts at ``base``.
 
@@ -109,6 +111,7 @@ def assemble(
         gravity,
         tuple(moved + placed),
         tuple(notes),
+        visuals=tuple(visual.moved(T_link_body[visual.link]) for visual in visuals),
     )
 
 

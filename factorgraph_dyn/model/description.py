@@ -22,6 +22,7 @@ from factorgraph_dyn.model.doubts import doubtful_coordinates
 from factorgraph_dyn.model.motors import one_motor_each
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
 from factorgraph_dyn.model.topology import Topology, check_names, find_topology
+from factorgraph_dyn.model.visuals import Visual
 from factorgraph_dyn.notebook import html_table
 from factorgraph_dyn.spatial import Floats, real_array
 
@@ -54,11 +55,13 @@ class Description:
     notes: tuple[str, ...] = ()
     strict: bool = False
     closure_tolerance: float = CLOSED
+    visuals: tuple[Visual, ...] = ()
 
     def __post_init__(self) -> None:
         check_own_name(self.name, "mechanism")
         allowed: dict[str, tuple[type[Any], str]] = {"notes": (str, "texts")}
         allowed |= {field: (kind, f"fgd.{kind.__name__}(name, ...)") for field, (kind, _) in PARTS.items()}
+        allowed["visuals"] = (Visual, "fgd.Visual(link, shape, size)")
         for field, (kind, made) in allowed.items():
             what = f"{field} of mechanism {self.name!r}"
             object.__setattr__(self, field, check_parts(getattr(self, field), kind, what, made, ModelError))
@@ -71,6 +74,8 @@ class Description:
         object.__setattr__(self, "closure_tolerance", tolerance)
         check_names(self.name, self.links, self.joints, self.loops, self.couplings, self.frames)
         _ = self.topology  # a bad tree must not be constructed
+        for visual in self.visuals:
+            check_name(visual.link, self.link_names, "link", f"mechanism {self.name!r}", ModelError)
         if self.strict and (found := inertia_checks.impossible_inertias(self.links)):
             raise ModelError(" ".join(found))
 

@@ -18,6 +18,7 @@ from factorgraph_dyn.model.assembly import Connection, assemble, tidy
 from factorgraph_dyn.model.description import PARTS
 from factorgraph_dyn.model.moving import Moving
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model.visuals import on_links
 from factorgraph_dyn.spatial import Floats, skew
 
 WORLD = "world"
@@ -91,6 +92,7 @@ class Editable(Moving):
             loops=tuple(loops),
             frames=tuple(frames),
             notes=tuple(notes),
+            visuals=tuple(visual.moved(*carrier[visual.link][::-1]) for visual in self.visuals),
         )
 
     def subset(self, *, base: str | None = None, tips: Iterable[str] = (), q: npt.ArrayLike | None = None) -> Self:
@@ -132,6 +134,7 @@ class Editable(Moving):
             couplings=couplings,
             frames=tuple(frame for frame in self.frames if frame.link in kept),
             gravity=self._gravity_at(start, q),
+            visuals=on_links(self.visuals, kept),
             notes=(*self.notes, *(f"{name!r} was cut by taking a subset; it is dropped." for name in cut)),
         )
 
@@ -181,10 +184,12 @@ class Editable(Moving):
                 self,
                 links=tuple(x for x in self.links if x.name != self.base),
                 joints=tuple(j for j in self.joints if j.name != floating.name),
+                visuals=tuple(x for x in self.visuals if x.link != self.base),
             )._rebased(link, np.asarray(self.gravity))
             base = self.link_by_name[self.base]
             rooted = replace(floating, child=link)
-            return replace(inner, links=(base, *inner.links), joints=(rooted, *inner.joints))
+            visuals = (*on_links(self.visuals, [self.base]), *inner.visuals)
+            return replace(inner, links=(base, *inner.links), joints=(rooted, *inner.joints), visuals=visuals)
         return self._rebased(link, self._gravity_at(link, q))
 
     def add_payload(
@@ -231,6 +236,7 @@ class Editable(Moving):
         parts: dict[str, Any] = {
             group: tuple(renamed(part, fields) for part in getattr(self, group)) for group, (_, fields) in PARTS.items()
         }
+        parts["visuals"] = tuple(renamed(visual, ("link",)) for visual in self.visuals)
         return replace(self, name=self.name if name is None else name, **parts)
 
     def _rebased(self, link: str, gravity: Floats) -> Self:
@@ -252,6 +258,7 @@ class Editable(Moving):
             frames=self.frames,
             gravity=gravity,
             notes=self.notes,
+            visuals=self.visuals,
         )
         return replace(made, strict=self.strict, closure_tolerance=self.closure_tolerance)
 

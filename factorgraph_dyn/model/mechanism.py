@@ -36,6 +36,7 @@ class Mechanism(Editable):
         closure_tolerance: How far loops and couplings of a closed state may be open: rad, and lengths in parts of
             the mechanism's ``size``; also of speeds, in parts of the largest. Loops that are constrained more than
             once close no better than their file's digits; where these are few, it must be larger.
+        visuals: Shapes that links are drawn as.
 
     Raises:
         ModelError: The parts do not make a mechanism.
@@ -43,7 +44,7 @@ class Mechanism(Editable):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of everything but the notes, 64 hexadecimal digits; equal for equal mechanisms."""
+        """A hash of everything but the notes and visuals, 64 hexadecimal digits; equal for equal mechanisms."""
         return write_native.fingerprint(self)
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -186,7 +186,7 @@ class Joint(OfKind):
             )
         _freeze(
             self,
-            placement=_placement(self.placement, f"The placement of {where}"),
+            placement=placement_of(self.placement, f"The placement of {where}"),
             axis=_axis(self.axis, self.type, where),
             pitch=_number(self.pitch, f"The pitch of {where}"),
             limits=_limits(self.limits, where),
@@ -252,8 +252,8 @@ class Loop(OfKind):
         _check_ends(self.predecessor, self.successor, where, "link")
         _freeze(
             self,
-            predecessor_placement=_placement(self.predecessor_placement, f"The predecessor placement of {where}"),
-            successor_placement=_placement(self.successor_placement, f"The successor placement of {where}"),
+            predecessor_placement=placement_of(self.predecessor_placement, f"The predecessor placement of {where}"),
+            successor_placement=placement_of(self.successor_placement, f"The successor placement of {where}"),
             axis=_axis(self.axis, self.type, where),
             pitch=_number(self.pitch, f"The pitch of {where}"),
         )
@@ -292,7 +292,7 @@ class Frame:
 
     def __post_init__(self) -> None:
         check_own_name(self.name, "frame")
-        placement = _placement(self.placement, f"The placement of frame {self.name!r}")
+        placement = placement_of(self.placement, f"The placement of frame {self.name!r}")
         _freeze(self, placement=placement)
 
 
@@ -342,7 +342,8 @@ def _bound(value: npt.ArrayLike, nv: int, what: str) -> Floats:
     return bound
 
 
-def _placement(value: npt.ArrayLike, what: str) -> Floats:
+def placement_of(value: npt.ArrayLike, what: str) -> Floats:
+    """A pose that was given, made a rigid motion to the last bit, or a ModelError."""
     T = _array(value, (4, 4), what)
     R = T[:3, :3]
     deviation = np.abs(R @ R.T - np.eye(3)).max()

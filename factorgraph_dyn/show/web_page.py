@@ -41,15 +41,21 @@ def web_page(folder: str, title: str, data: Any, scripts: tuple[str, ...]) -> st
     return "".join(values[piece] if index % 2 else piece for index, piece in enumerate(pieces))
 
 
+def check_page(path: str | Path, what: str) -> Path:
+    """The path of a page, or an InputError where it does not end as one."""
+    file = check_path(path, f"The path of {what}")
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{what[0].upper()}{what[1:]} is a page; {str(file)!r} must end in .html.")
+    return file
+
+
 def write_page(page: str, path: str | Path, what: str) -> None:
     """Write a page to an HTML file.
 
     Raises:
         InputError: No HTML file, or one that cannot be written.
     """
-    file = check_path(path, f"The path of {what}")
-    if file.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{what[0].upper()}{what[1:]} is a page; {str(file)!r} must end in .html.")
+    file = check_page(path, what)
     try:
         file.write_text(page, encoding="utf-8")
     except OSError as error:

@@ -67,8 +67,17 @@ class Trajectory:
         Args:
             path: Where to write it as well, if anywhere; the name's ending tells the format (svg, png, pdf).
         """
-        # Pictures are drawn further on: this is the one look-up from here, done when one is asked for.
+        # Pictures are drawn further on: plot and view are the look-ups from here, done when one is asked for.
         return import_module("factorgraph_dyn.show.trajectory_plot").plot_trajectory(self, path)
+
+    def view(self, path: str | Path | None = None, **options: Any) -> Any:
+        """A page that shows the motion, with a time bar and the torques beside it; it shows itself in notebooks.
+
+        Args:
+            path: An HTML file to write; without one, the result can be saved later.
+            options: What ``fgd.view`` takes besides: wrenches, wrench_axes, meshes.
+        """
+        return import_module("factorgraph_dyn.show.view.view").view(self.mechanism, self, path, **options)
 
     def to_dict(self) -> dict[str, Floats]:
         """Columns by name, shape (n,) each, as ``pandas.DataFrame`` takes them: t, q[joint], ..., closure_error."""

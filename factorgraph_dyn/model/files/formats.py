@@ -6,7 +6,7 @@ A format is told by what the content begins with, never by the file's name.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -61,7 +61,8 @@ class Source:
     def read(self) -> Mechanism:
         """The mechanism that the file describes."""
         if self.format is not None:
-            return self.format.read(self)
+            mechanism = self.format.read(self)
+            return mechanism if self.folder is not None else without_meshes(mechanism)
         root = self.document.root
         if root.tag == "mujocoinclude":
             root.fail("this file is a part that other MJCF files include; load the file that includes it.")
@@ -127,3 +128,8 @@ FORMATS = (
 def format_of(path: str | PathLike[str]) -> str:
     """The format of a file, told by its content: one of ``FORMATS``, or unknown."""
     return getattr(Source(read_bytes(Path(path)), Path(path)).format, "name", "unknown")
+
+
+def without_meshes(mechanism: Mechanism) -> Mechanism:
+    """The mechanism of a text, which has no folder: meshes that it names are not sought anywhere."""
+    return replace(mechanism, visuals=tuple(replace(visual, folder="") for visual in mechanism.visuals))

@@ -4,14 +4,14 @@
 
 A body with several joints gets a massless link between each two of them. Differences from MuJoCo's
 own vectors: quaternions are x, y, z, w; a free joint's velocity is the body twist [omega; v].
-Equalities are hard constraints. Contacts, limits' forces, meshes and the control laws of actuators are
+Equalities are hard constraints. Contacts, limits' forces and the control laws of actuators are
 not part of a mechanism; where a file has fluids, gravity compensation, muscles, plugins or tendons that
 bend, a warning says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -37,9 +37,11 @@ from factorgraph_dyn.model.files.mjcf_scene import (
     translation,
 )
 from factorgraph_dyn.model.files.mjcf_unmodelled import note_unmodelled
+from factorgraph_dyn.model.files.visuals import mjcf_visuals
 from factorgraph_dyn.model.files.xml_tree import Document, Element
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Frame, Joint, Link
+from factorgraph_dyn.model.visuals import Visual
 from factorgraph_dyn.spatial import Floats, rotation_about
 
 WORLD = "world"
@@ -60,6 +62,7 @@ class Draft:
     references: dict[str, float] = field(default_factory=dict)  # q of each joint there
     mocap: set[str] = field(default_factory=set)
     joint_names: set[str] = field(default_factory=set)
+    visuals: list[Visual] = field(default_factory=list)
     unnamed: int = 0
 
     def joint_name(self, wanted: str) -> str:
@@ -85,7 +88,9 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
     draft.T_world_body[WORLD] = np.eye(4)
     _reserve_names(draft)
     for world in scene.root.all("worldbody"):
-        _read_children(world, WORLD, draft, world.get("childclass") or MAIN, moving=False)
+        childclass = world.get("childclass") or MAIN
+        _read_children(world, WORLD, draft, childclass, moving=False)
+        draft.visuals += mjcf_visuals(WORLD, _geoms(_unfold(world, draft, childclass), scene), scene)
     joints = {c.joint.name: c.joint for c in draft.connections}
     constraints = read_constraints(
         scene,
@@ -113,6 +118,7 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
         frames=draft.frames.values(),
         gravity=scene.settings.gravity,
         notes=scene.notes,
+        visuals=draft.visuals,
     )
 
 
@@ -208,12 +214,18 @@ def _read_body(
     inner = list(_unfold(element, draft, childclass))
     joints = [(scene.resolve(e, c), T) for e, T, c in inner if e.tag in ("joint", "freejoint")]
     moving = moving or bool(joints)
-    geoms = [(scene.resolve(e, c), T) for e, T, c in inner if e.tag == "geom"]
+    geoms = _geoms(inner, scene)
     inertial = next(((e, T) for e, T, _ in inner if e.tag == "inertial"), None)
     link = body_link(name, element, geoms, inertial, scene, moving)
     _read_joints(element, joints, name, parent, T_parent_body, draft)
     draft.links.append(link)
+    draft.visuals += mjcf_visuals(name, geoms, scene)
     _read_children(element, name, draft, childclass, moving)
+
+
+def _geoms(children: Iterable[tuple[Element, Floats, str]], scene: Scene) -> list[tuple[Element, Floats]]:
+    """The geoms among a body's children, with defaults filled in, and the pose of the frame each is in."""
+    return [(scene.resolve(element, name), T) for element, T, name in children if element.tag == "geom"]
 
 
 def _read_joints(

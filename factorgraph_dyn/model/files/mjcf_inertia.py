@@ -107,14 +107,14 @@ def _geom(geom: Element, T_body_frame: Floats, scene: Scene, body: str) -> Piece
         geom.fail("shellinertia is not read; give the body an <inertial>.")
     if (given_mass or 0.0) < 0 or density < 0:
         geom.fail("the mass or density is negative.")
-    size, T = _shape(geom, kind, scene)
+    size, T = geom_shape(geom, kind, scene)
     volume, unit = _volume_and_unit_inertia(kind, size)
     mass = density * volume if given_mass is None else given_mass
     T = T_body_frame @ T
     return mass, T[:3, 3], _turned(T[:3, :3], mass * np.diag(unit))
 
 
-def _shape(geom: Element, kind: str, scene: Scene) -> tuple[list[float], Floats]:
+def geom_shape(geom: Element, kind: str, scene: Scene) -> tuple[list[float], Floats]:
     """A geom's half sizes and its pose in its frame."""
     size = geom.parse_numbers(geom.get("size") or "", "the attribute 'size'", (0, 1, 2, 3)).tolist()
     if geom.get("fromto") is None or kind == "sphere":

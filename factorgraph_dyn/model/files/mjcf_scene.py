@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
@@ -69,6 +70,12 @@ class Scene:
         """The children of every top-level section with a tag."""
         for section in self.root.all(tag):
             yield from section.children
+
+    @cached_property
+    def assets(self) -> dict[tuple[str, str | None], Element]:
+        """Meshes, materials and others by tag and name; a mesh without a name is called after its file."""
+        named = ((e, e.get("name") or PurePosixPath(e.get("file") or "").stem) for e in self.sections("asset"))
+        return {(element.tag, name): element for element, name in named}
 
     def resolve(self, element: Element, childclass: str, tag: str | None = None) -> Element:
         """The element with the attributes of its default class filled in."""

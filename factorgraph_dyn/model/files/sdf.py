@@ -24,9 +24,11 @@ from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.files.limits import bound, joint_limits
 from factorgraph_dyn.model.files.sdf_scope import MODEL, WORLD, Scope, child_text, read_pose, read_version, read_world
 from factorgraph_dyn.model.files.sdf_unmodelled import note_unmodelled
+from factorgraph_dyn.model.files.visuals import sdf_visuals
 from factorgraph_dyn.model.files.xml_tree import Document, Element
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link
+from factorgraph_dyn.model.visuals import Visual
 from factorgraph_dyn.spatial import Floats, inverse_pose
 
 KINDS = {
@@ -77,6 +79,7 @@ def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = F
         frames=draft.frames,
         gravity=down,
         notes=notes,
+        visuals=draft.visuals,
     )
 
 
@@ -130,6 +133,7 @@ class Draft:
     links: list[Link] = field(default_factory=lambda: [Link(WORLD)])
     couplings: list[Coupling] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
+    visuals: list[Visual] = field(default_factory=list)
 
 
 def _read_model(scope: Scope, draft: Draft) -> list[Connection]:
@@ -139,6 +143,7 @@ def _read_model(scope: Scope, draft: Draft) -> list[Connection]:
         if element.tag == "link":
             link = scope.full_name(name)
             draft.links.append(_link(element, link, draft.notes))
+            draft.visuals += sdf_visuals(element, link, read_pose)
             if scope.static:
                 joint = Joint(f"{link}_static", "fixed", WORLD, link, placement=scope.T_world_of(element))
                 connections.append(Connection(joint, where=f"{element.file}:{element.line}: "))

@@ -10,7 +10,7 @@
     coupling      <coupling> with <predecessor link>, <successor link> and <ratio>, as a ``Coupling``:
                   q_successor = ratio q_predecessor of the joints that move them, as a rotor is geared
 
-Meshes, materials and ``package://`` paths are not looked at. Joints that close loops (a link with
+Meshes are looked at when they are drawn, no sooner. Joints that close loops (a link with
 two parents) become ``Loop``s, and so do <loop> elements; these, <coupling> and the attribute
 ``independent`` (a joint that is not has no motor) are the extensions of generalized_rbda. What is odd
 but usable, or not read, is noted with file and line.
@@ -30,6 +30,7 @@ from factorgraph_dyn.model.files.limits import bound, joint_limits
 from factorgraph_dyn.model.files.rotations import from_rpy
 from factorgraph_dyn.model.files.urdf_transmissions import reflected_inertias
 from factorgraph_dyn.model.files.urdf_unmodelled import note_unmodelled
+from factorgraph_dyn.model.files.visuals import urdf_colours, urdf_visuals
 from factorgraph_dyn.model.files.xml_tree import Document, Element
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Joint, Link
@@ -70,9 +71,13 @@ def read_urdf(document: Document) -> Mechanism:
     base = _base(root, links, connections)
     _note_massless(bodies, connections, links, notes)
     connections += [_loop(e, links, notes) for e in _unique(root.all("loop"), "loop").values()]
+    colours = urdf_colours(root)
+    visuals = [visual for link in links.values() for visual in urdf_visuals(link, colours, _origin)]
+    name = root.get("name") or "robot"
     try:
-        name = root.get("name") or "robot"
-        return assemble(Mechanism, name, bodies, connections, base=base, couplings=couplings, notes=notes)
+        return assemble(
+            Mechanism, name, bodies, connections, base=base, couplings=couplings, notes=notes, visuals=visuals
+        )
     except ModelError as error:
         raise _located(root, error) from None
 

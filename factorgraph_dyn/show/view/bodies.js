@@ -42,8 +42,8 @@ const bodies = {
       cap.position.copy(place);
       group.add(cap);
     }
-    group.add(bodies.ball(thick * 0.62, colour));
-    return bodies.named(group, `link ${link.name}` + (link.mass ? `, ${+link.mass.toPrecision(4)} kg` : ""));
+    if (link.ends.length || !isBase) group.add(bodies.ball(thick * 0.62, colour));
+    return bodies.named(group, bodies.title(link));
   },
 
   centre(link, thick) {
@@ -65,27 +65,71 @@ const bodies = {
   // a joint by its kind, in its own frame
   joint(joint, thick, colour) {
     const group = new THREE.Group(), axes = joint.axes.map((axis) => new THREE.Vector3(...axis));
-    const material = () => bodies.material(colour);
-    const barrel = (axis, length, radius) => bodies.along(
-      new THREE.Mesh(new THREE.CylinderGeometry(radius, radius, length, 28), material()), axis);
+    const turned = (geometry, axis) => group.add(bodies.along(new THREE.Mesh(geometry, bodies.material(colour)), axis));
+    const barrel = (axis, length, radius) => turned(new THREE.CylinderGeometry(radius, radius, length, 28), axis);
     if (["revolute", "continuous", "universal", "helical"].includes(joint.kind)) {
-      for (const axis of axes) group.add(barrel(axis, thick * 3, thick * 0.85));
+      for (const axis of axes) {
+        barrel(axis, thick * 3, thick * 0.85);
+        barrel(axis, thick * 7, thick * 0.12);
+      }
       if (joint.kind === "helical") {
         for (const at of [-0.9, 0, 0.9]) {
-          const ring = new THREE.Mesh(new THREE.TorusGeometry(thick * 1.05, thick * 0.18, 10, 28), material());
+          const ring = new THREE.Mesh(new THREE.TorusGeometry(thick * 1.05, thick * 0.18, 10, 28), bodies.material(colour));
           ring.quaternion.setFromUnitVectors(new THREE.Vector3(0, 0, 1), axes[0]);
           ring.position.copy(axes[0]).multiplyScalar(at * thick);
           group.add(ring);
         }
       }
     } else if (joint.kind === "prismatic") {
-      group.add(bodies.along(new THREE.Mesh(new THREE.BoxGeometry(thick * 1.5, thick * 3.6, thick * 1.5), material()), axes[0]));
+      turned(new THREE.BoxGeometry(thick * 1.5, thick * 3.6, thick * 1.5), axes[0]);
+      barrel(axes[0], thick * 9, thick * 0.12);
     } else if (joint.kind === "planar") {
-      group.add(barrel(axes[0], thick * 0.25, thick * 2.2), barrel(axes[0], thick * 2, thick * 0.4));
-    } else if (joint.kind === "spherical") group.add(bodies.ball(thick * 1.25, colour));
-    else if (joint.kind === "floating") group.add(new THREE.AxesHelper(thick * 4));
+      barrel(axes[0], thick * 0.25, thick * 2.2);
+      barrel(axes[0], thick * 2, thick * 0.4);
+    } else if (joint.kind === "floating") group.add(new THREE.AxesHelper(thick * 4));
+    else group.add(bodies.ball(thick * 1.25, colour));
     return group;
   },
+
+  // a mesh of the page: corners in steps of a box, and numbers of corners
+  mesh(packed) {
+    const numbers = (text) => {
+      const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+      return new Uint16Array(bytes.buffer); // little-endian, as every machine with a browser is
+    };
+    const steps = numbers(packed.corners), corners = new Float32Array(steps.length);
+    steps.forEach((step, k) => { corners[k] = packed.low[k % 3] + packed.step[k % 3] * step; });
+    const geometry = new THREE.BufferGeometry();
+    geometry.setAttribute("position", new THREE.BufferAttribute(corners, 3));
+    geometry.setIndex(new THREE.BufferAttribute(numbers(packed.triangles), 1));
+    return geometry;
+  },
+
+  // a shape that a link is drawn as
+  visual(visual, geometries, link) {
+    const [a, b, c] = visual.size, z = new THREE.Vector3(0, 0, 1), group = new THREE.Group();
+    const [red, green, blue, opacity] = visual.colour ?? [0.62, 0.68, 0.74, 1];
+    const material = bodies.material(0, opacity);
+    material.color.setRGB(red, green, blue, "srgb");
+    const add = (geometry) => { const mesh = new THREE.Mesh(geometry, material); group.add(mesh); return mesh; };
+    if (visual.shape === "mesh") {
+      material.flatShading = true;
+      add(geometries[visual.mesh]).scale.set(a, b, c);
+    } else if (visual.shape === "box") add(new THREE.BoxGeometry(a, b, c));
+    else if (visual.shape === "sphere") add(new THREE.SphereGeometry(a, 28, 20));
+    else if (visual.shape === "ellipsoid") add(new THREE.SphereGeometry(1, 28, 20)).scale.set(a, b, c);
+    else {
+      bodies.along(add(new THREE.CylinderGeometry(a, a, b, 32)), z);
+      if (visual.shape === "capsule") {
+        for (const at of [-b / 2, b / 2]) add(new THREE.SphereGeometry(a, 28, 20)).position.set(0, 0, at);
+      }
+    }
+    group.applyMatrix4(motion.matrix(visual.T));
+    group.userData.material = material;
+    return bodies.named(group, bodies.title(link));
+  },
+
+  title: (link) => `link ${link.name}` + (link.mass ? `, ${+link.mass.toPrecision(4)} kg` : ""),
 
   frame(frame, thick) {
     const axes = new THREE.AxesHelper(thick * 4), dot = bodies.ball(thick * 0.35, COLOURS.frame);

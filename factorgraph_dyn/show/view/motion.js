@@ -74,6 +74,50 @@ const motion = {
     return missed;
   },
 
+  // What can be moved by hand, with what it shows: turns in rad, shifts in m. A ball turns by a rotation vector.
+  handles(joint) {
+    const coordinate = (k, turns, name) => ({
+      places: [joint.q + k], turns, name, get: (q) => q[joint.q + k], set: (q, x) => { q[joint.q + k] = x; },
+    });
+    if (joint.screws.length) {
+      return joint.screws.map((_, k) => coordinate(k, joint.turns[k], joint.nq > 1 ? `${joint.name} ${k + 1}` : joint.name));
+    }
+    if (!joint.nq) return [];
+    const from = joint.q + joint.nq - 4;
+    const shifts = ["x", "y", "z"].slice(0, joint.nq - 4).map((axis, k) => coordinate(k, false, `${joint.name} ${axis}`));
+    const vector = (q) => motion.logarithm(new THREE.Matrix4().makeRotationFromQuaternion(
+      new THREE.Quaternion(...q.slice(from, from + 4)).normalize())).slice(0, 3);
+    return shifts.concat(["x", "y", "z"].map((axis, k) => ({
+      places: [from, from + 1, from + 2, from + 3], turns: true, name: `${joint.name} turned about ${axis}`,
+      get: (q) => vector(q)[k],
+      set: (q, x) => {
+        const turn = vector(q);
+        turn[k] = x;
+        const T = motion.exponential([...turn, 0, 0, 0], 1);
+        new THREE.Quaternion().setFromRotationMatrix(T).toArray().forEach((value, i) => { q[from + i] = value; });
+      },
+    })));
+  },
+
+  // Move a handle to x in small steps, closing loops after each; stops where they cannot be. Whether it got there.
+  // Other motors stay where they are, unless loops ask for more.
+  slide(data, q, handle, x) {
+    const start = handle.get(q), unit = handle.turns ? 1 : data.size;
+    const motors = data.joints.filter((joint) => joint.actuated).flatMap((joint) => [...Array(joint.nq).keys()].map((k) => joint.q + k));
+    const holds = handle.places.every((place) => motors.includes(place)) ? [motors, handle.places] : [handle.places];
+    const steps = data.loops.length ? Math.max(1, Math.min(60, Math.ceil(Math.abs(x - start) / unit / 0.1))) : 1;
+    for (let k = 1; k <= steps; k++) {
+      const next = holds.map((held) => {
+        const tried = q.slice();
+        handle.set(tried, start + (x - start) * k / steps);
+        return () => (motion.close(data, tried, held) ? tried : null);
+      }).reduce((found, attempt) => found ?? attempt(), null);
+      if (!next) return false;
+      next.forEach((value, i) => { q[i] = value; });
+    }
+    return true;
+  },
+
   // Ways to move a configuration, one a freedom: turns in rad, shifts in parts of the mechanism's size.
   freedoms(data, held) {
     const found = [];
@@ -81,10 +125,13 @@ const motion = {
       const quaternion = joint.q + joint.nq - 4;
       joint.screws.forEach((_, k) => {
         const place = joint.q + k, unit = joint.turns[k] ? 1 : data.size;
-        if (place !== held) found.push((q, way) => { q[place] += way * unit; });
+        if (!held.includes(place)) found.push((q, way) => { q[place] += way * unit; });
       });
       if (!joint.screws.length && joint.nq) {
-        for (let place = joint.q; place < quaternion; place++) found.push((q, way) => { q[place] += way * data.size; });
+        for (let place = joint.q; place < quaternion; place++) {
+          if (!held.includes(place)) found.push((q, way) => { q[place] += way * data.size; });
+        }
+        if (held.includes(quaternion)) continue;
         for (const axis of [[1, 0, 0], [0, 1, 0], [0, 0, 1]]) {
           found.push((q, way) => {
             const turn = new THREE.Quaternion().setFromAxisAngle(new THREE.Vector3(...axis), way);
@@ -97,7 +144,7 @@ const motion = {
     return found;
   },
 
-  // Bring q to where loops and couplings are closed, by Gauss-Newton steps that leave one entry where it is.
+  // Bring q to where loops and couplings are closed, by Gauss-Newton steps that leave some entries where they are.
   close(data, q, held) {
     if (!data.loops.length && !data.couplings.length) return true;
     const free = motion.freedoms(data, held);
