@@ -31,6 +31,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "Contact": {"link": "link3"},
     "Coupling": {"name": "gear", "joint": "a", "source": "b"},
     "Frame": {"name": "tool", "link": "hand"},
+    "Visual": {"link": "hand", "shape": "sphere", "size": 0.1},
     "Joint": {"name": "elbow", "kind": "revolute", "parent": "a", "child": "b"},
     "Link": {"name": "arm"},
     "Loop": {"name": "pin", "kind": "revolute", "predecessor": "a", "successor": "b"},

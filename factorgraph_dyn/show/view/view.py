@@ -9,13 +9,14 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_choice, check_finite, check_mapping, check_path, real_numbers
+from factorgraph_dyn.checks import check_choice, check_finite, check_mapping, check_parts, check_path, real_numbers
 from factorgraph_dyn.errors import ClosureError, InputError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.questions import AXES
@@ -85,8 +86,7 @@ def view(
     check_mapping(given, "wrenches", "a dict of wrenches by link, frame, joint or loop")
     axes = check_choice(wrench_axes, AXES, "wrench_axes")
     listed = [meshes] if isinstance(meshes, str | PathLike) else meshes
-    paths = check_parts(listed, (str, PathLike), "meshes", "paths of folders")
-    folders = [check_path(folder, "A folder of meshes") for folder in paths]
+    folders = [check_path(folder, "A folder of meshes") for folder in check_parts(listed, object, "meshes", "folders")]
     q, kept, told = _moments(mechanism, q_or_trajectory)
     data = scene(mechanism) | looks(mechanism, folders) | told
     data["arrows"] = [_arrow(mechanism, name, value, len(q), kept, axes) for name, value in given.items()]
