@@ -416,7 +416,10 @@ def _outputs(mechanism: Mechanism, problem: Problem, outputs: Sequence[str] | No
         return (*usual, *(f"W[{frame}]" for frame in outside_frames(sensors)))
     names = as_names(outputs, "outputs")
     if kind.kept:
-        raise InputError(f"The result of problem {problem.name!r} is one matrix; it takes no outputs.")
+        raise InputError(
+            f"The result of problem {problem.name!r} is one matrix; it takes no outputs. Its derivatives are those of "
+            "problem 'inverse', dtau/dq, or 'forward', da/dq, for units of a or tau, at rest and without gravity."
+        )
     if not names:
         raise InputError("outputs is empty; name at least one, such as 'a' or 'F[joint]'.")
     for name in names:

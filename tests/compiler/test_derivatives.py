@@ -253,3 +253,29 @@ def test_zeros_of_matrices_are_handed_out_like_numbers():
             assert np.isnan(result[5]).all()
             assert not np.isnan(np.delete(result, 5, axis=0)).any()
     assert (single[0][1][:, 0] == 0.0).all()
+
+
+@pytest.mark.parametrize("output", ["dT[link3]/dq", "dJ[link3]/dq"])
+def test_results_of_three_axes_are_the_same_in_batches_of_all_sizes_and_strides(output):
+    kernel = fgd.compile(fgd.robots.rrr(), "kinematics", outputs=[output])
+    q, v = np.random.default_rng(0).normal(size=(2, 11, 3))
+    single = np.array([kernel(*state) for state in zip(q, v, strict=True)])
+    assert all(np.array_equal(kernel(q[:n], v[:n]), single[:n]) for n in range(1, 12))
+    axes = (0, 2, 1, 3)
+    apart = np.zeros((*np.array(single.shape)[list(axes)], 2))[..., 0].transpose(axes)
+    for strided in (apart, np.zeros(single.shape[::-1]).T, np.zeros((11, *(2 * x for x in single.shape[1:])))):
+        out = strided[tuple(slice(n) for n in single.shape)]
+        assert np.array_equal(kernel(q, v, out=out), single)
+
+
+def test_torques_of_loops_change_with_parameters_as_they_are_linear_in_them():
+    mechanism = fgd.robots.five_bar()
+    kernel = fgd.compile(mechanism, "inverse", parameters="all", outputs=["tau", "dtau/dparameters"])
+    q, v = mechanism.random_state(0)
+    a = fgd.forward_dynamics(mechanism, q, v, np.where(mechanism.torque_entries(), 1.0, 0.0)).a
+    own = mechanism.parameters()
+    step = np.random.default_rng(0).normal(size=(5, *own.shape)) * np.abs(own).max()
+    tau, by_parameters = kernel(q, v, a, own)
+    moved, same = kernel(q, v, a, own + step)
+    assert relative_error(np.einsum("jlp,slp->sj", by_parameters, step), moved - tau) < 1e-10
+    assert relative_error(same, np.broadcast_to(by_parameters, same.shape)) < 1e-10

@@ -105,7 +105,7 @@ def emit_fastcall(program: Program) -> str:
             "entry:",
             f"  %pointers = alloca [{len(operands)} x ptr]",
             "  %states_p = alloca i64",
-            "  %dims = alloca [3 x i64]",
+            f"  %dims = alloca [{1 + max(len(operand.shape) for operand in outputs)} x i64]",
             *_context(),
             *_names(len(inputs)),
             "look:",

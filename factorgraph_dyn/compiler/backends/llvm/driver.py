@@ -14,6 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import prod
+
+import numpy as np
 
 from factorgraph_dyn.compiler.backends.llvm.body import Body
 from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, row_functions, spread_pick, store_listed
@@ -179,21 +182,18 @@ def _loop(body: Body, inputs: Sequence[_Moved], outputs: Sequence[_Moved], width
 
 
 def _packed(k: int, operand: Operand, strides: list[str]) -> list[str]:
-    """%packed<k>: whether a state's numbers lie side by side; and its two strides."""
+    """%packed<k>: whether a state's numbers lie side by side; and its last two strides."""
     column = strides[-1] if strides else "8"
-    row = strides[0] if len(strides) == 2 else "0"
-    lines = [
-        f"  %row{k} = add i64 {row}, 0",
-        f"  %column{k} = add i64 {column}, 0",
-        f"  %near{k} = icmp eq i64 %column{k}, 8",
-    ]
-    if len(strides) == 2:
-        return [
-            *lines,
-            f"  %rows{k} = icmp eq i64 %row{k}, {8 * operand.shape[1]}",
-            f"  %packed{k} = and i1 %near{k}, %rows{k}",
+    row = strides[-2] if len(strides) > 1 else "0"
+    lines = [f"  %row{k} = add i64 {row}, 0", f"  %column{k} = add i64 {column}, 0"]
+    packed = "true"
+    for axis, stride in enumerate(strides):
+        lines += [
+            f"  %near{k}_{axis} = icmp eq i64 {stride}, {8 * prod(operand.shape[axis + 1 :])}",
+            f"  %side{k}_{axis} = and i1 {packed}, %near{k}_{axis}",
         ]
-    return [*lines, f"  %packed{k} = and i1 %near{k}, true"]
+        packed = f"%side{k}_{axis}"
+    return [*lines, f"  %packed{k} = and i1 {packed}, true"]
 
 
 def _transfer(k: int, moved: _Moved, fast: str, slow: str, width: int) -> list[str]:
@@ -201,10 +201,7 @@ def _transfer(k: int, moved: _Moved, fast: str, slow: str, width: int) -> list[s
     operand = moved.operand
     if not operand.size:
         return []
-    columns = operand.shape[-1] if operand.shape else 1
-    rows = operand.size // columns
     table = f", ptr @slots{k}" if moved.table else ""
-    listed = "_listed" if table else ""
     quick = f"{fast}_listed(ptr %slot{k}{table}, i64 {operand.size}" if table else f"{fast}{operand.size}(ptr %slot{k}"
     return [
         f"  %off{k} = mul i64 %i, %stride{k}",
@@ -216,11 +213,36 @@ def _transfer(k: int, moved: _Moved, fast: str, slow: str, width: int) -> list[s
         f"  call void @{quick}, ptr %at{k}, i64 %stride{k})",
         f"  br label %then{k}",
         f"slow{k}:",
-        f"  call void @{slow}{listed}(ptr %slot{k}, ptr %at{k}, i64 %count, i64 {rows}, i64 {columns}, "
-        f"i64 %stride{k}, i64 %row{k}, i64 %column{k}{table})",
+        *_by_number(k, moved, slow, width),
         f"  br label %then{k}",
         f"then{k}:",
     ]
+
+
+def _by_number(k: int, moved: _Moved, name: str, width: int) -> list[str]:
+    """Move one operand's tile number by number, matrix by matrix where it has more than two axes."""
+    shape, lines = moved.operand.shape, []
+    columns = shape[-1] if shape else 1
+    rows = shape[-2] if len(shape) > 1 else 1
+    for count, index in enumerate(np.ndindex(shape[:-2])):
+        at, first = f"%at{k}", count * rows * columns
+        for axis, place in enumerate(index):
+            lines += [
+                f"  %far{k}_{count}_{axis} = mul i64 %c{k}_{axis}, {place}",
+                f"  %to{k}_{count}_{axis} = getelementptr i8, ptr {at}, i64 %far{k}_{count}_{axis}",
+            ]
+            at = f"%to{k}_{count}_{axis}"
+        slot, table, call = f"%slot{k}_{count}", "", name
+        if moved.table:
+            lines.append(f"  %table{k}_{count} = getelementptr i32, ptr @slots{k}, i64 {first}")
+            table, call = f", ptr %table{k}_{count}", f"{name}_listed"
+        here = moved.slot if moved.table else moved.slot + first
+        lines += [
+            f"  {slot} = getelementptr <{width} x double>, ptr %w, i64 {here}",
+            f"  call void @{call}(ptr {slot}, ptr {at}, i64 %count, i64 {rows}, i64 {columns}, "
+            f"i64 %stride{k}, i64 %row{k}, i64 %column{k}{table})",
+        ]
+    return lines
 
 
 def emit_one(body: Body, program: Program, width: int) -> str:
