@@ -25,6 +25,7 @@ CLOSED = fgd.constraints(FOUR_BAR, Q4, V4)
 MODEL = '<robot name="r"><link name="a"/></robot>'
 MJCF = '<mujoco><worldbody><body name="b"><joint name="j"/><geom size="1"/></body></worldbody></mujoco>'
 
+LOG = np.random.default_rng(0).normal(size=(4, 40, 3))  # no motion of its own; what fits it best fits it badly
 STATE_WORDS = {"mechanism": RRR, "q": Q, "v": V}
 # A call of everything public that answers; what is missing in __all__ is a type of results or errors.
 CALLS: Mapping[str, Mapping[str, Any]] = {
@@ -38,6 +39,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "Ordering": {"name": "mine", "variables": ["a[joint1]"]},
     "SoftFactors": {"rows": ()},
     "Mechanism": {"name": "arm", "links": RRR.links, "joints": RRR.joints},
+    "base_parameters": {"mechanism": RRR},
     "bias": STATE_WORDS,
     "center_of_mass": {"mechanism": RRR, "q": Q},
     "choose_ordering": {"mechanism": RRR, "graph": GRAPH, "ordering": "aba"},
@@ -61,6 +63,8 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
         "measurements": [fgd.sensors.Velocity(name, 0.1, 0.1) for name in RRR.joint_names],
     },
     "evaluate_state": STATE_WORDS,
+    "excitation": {"mechanism": RRR, "candidates": 2},
+    "identify": {"mechanism": RRR, "q": LOG[0], "v": LOG[1], "a": LOG[2], "tau": LOG[3], "physical": False},
     "forward_dynamics": {**STATE_WORDS, "tau": TAU},
     "hybrid_dynamics": {**STATE_WORDS, "a": {"joint1": 1.0}, "tau": {"joint2": 0.0, "joint3": 0.0}},
     "input_dynamics": STATE_WORDS,
@@ -156,7 +160,8 @@ STRANGE = (
 )  # fmt: skip
 UNCHECKED = ("executor", "watch", "torque", "engine")  # functions of the caller's, whose own errors are his
 RESULTS = {
-    "Constraints", "Derivatives", "Diagnosis", "Estimate", "Factor", "InputDynamics", "Kernel", "Known", "LinearGraph",
+    "Constraints", "Derivatives", "Diagnosis", "Estimate", "Excitation", "Factor", "Identified",
+    "InputDynamics", "Kernel", "Known", "LinearGraph",
     "MinimumTorque", "MinimumWrench", "OrderingCost", "SearchResult", "Solution", "SpatialOperators", "StepKernel",
     "Trajectory", "Variable", "VelocityEstimate", "View",
 }  # fmt: skip
