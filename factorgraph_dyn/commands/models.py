@@ -111,7 +111,8 @@ def convert(
     if target.exists() and not force:
         raise InputError(f"The file {str(target)!r} exists; pass --force to write over it.")
     write_robot(mechanism, target, lossy)
-    print(f"{target}: {len(mechanism.links)} links, nv {mechanism.nv}, {len(mechanism.loops)} loops")
+    loops = 0 if target.suffix == ".urdf" else len(mechanism.loops)  # which URDF has no place for
+    print(f"{target}: {len(mechanism.links)} links, nv {mechanism.nv}, {loops} loops")
 
 
 def link_rows(mechanism: Mechanism) -> list[dict[str, Any]]:

@@ -10,11 +10,11 @@ energies and closure errors of what was recorded are computed after the run, man
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -83,7 +83,9 @@ def simulate(
     q, v = mechanism.check_q(q0), mechanism.check_v(v0)
     check_state(mechanism, q, v)
     accelerate = _acceleration_function(mechanism, engine, ordering)
-    motion = _Motion(mechanism, accelerate, _torque_function(mechanism, torque), _move(mechanism))
+    motion = _Motion(
+        mechanism, accelerate, _torque_function(mechanism, torque), _move(mechanism), mechanism.is_closed_kind
+    )
     advance = INTEGRATORS[method]
     tau = motion.push(0.0, q, v)
     count = 1 - (-steps // record_every)
@@ -118,6 +120,7 @@ class _Motion(NamedTuple):
     accelerate: Accelerate
     push: Push
     move: Move
+    closes: bool
 
     def during(self, t: float, step: float, tau: Floats) -> Callable[[float, Floats, Floats], Floats]:
         """The accelerations during a step that starts at t with torques tau."""
@@ -160,9 +163,10 @@ def _stepped(
     """The state one step after t, closed; an error says where the simulation stopped and why."""
     try:
         q_next, v_next = advance(motion.move, motion.during(t, step, tau), q, v, step)
-        if not _is_finite(q_next, v_next):
+        # q has just moved by v: a product tells in a tenth of the time, and where it is too large, the numbers do.
+        if not isfinite(v_next.dot(v_next)) and not (np.isfinite(q_next).all() and np.isfinite(v_next).all()):
             raise InputError(f"q or v is no longer finite. Use a smaller step than {step:g} s, or smaller torques.")
-        return _closed_again(motion.mechanism, q_next, v_next)
+        return _closed_again(motion.mechanism, q_next, v_next) if motion.closes else (q_next, v_next)
     except FactorGraphDynError as error:
         motion.mechanism.check_v(tau, "The torque function's tau")
         engine_says = _Watched(motion).reasons(advance, t, q, v, tau, step)
@@ -176,11 +180,6 @@ def _move(mechanism: Mechanism) -> Move:
     if all(joint.type.rate_is_v for joint in mechanism.movable_joints):
         return np.add
     return partial(integrate, mechanism)
-
-
-def _is_finite(q: Floats, v: Floats) -> bool:
-    # q has just moved by v: a product tells in a tenth of the time. Where it is too large, the numbers are looked at.
-    return math.isfinite(v.dot(v)) or bool(np.isfinite(q).all() and np.isfinite(v).all())
 
 
 def _closed_again(mechanism: Mechanism, q: Floats, v: Floats) -> tuple[Floats, Floats]:
