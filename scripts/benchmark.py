@@ -2,6 +2,7 @@
 """Measure this package and its peers side by side, in one run on one core, and print the tables as Markdown.
 
     python scripts/benchmark.py [kernels] [derivatives] [rollouts] [compile] [graph] [chains] [estimators]
+                                [identification]
 
 All by default. Needs the extra ``dev`` (Pinocchio and MuJoCo); nothing else should run on the machine meanwhile. With
 gcc and CasADi (``pip install casadi``), kernels are compared with Pinocchio's algorithms as CasADi writes them in C,
@@ -144,6 +145,23 @@ def estimators() -> None:
     markdown("Estimators, batches of 4096", rows)
 
 
+def identification() -> None:
+    """A million samples of the PUMA 560 with noise: seconds on one core."""
+    robot, rng = fgd.robots.puma560(), np.random.default_rng(0)
+    q, v, a = rng.normal(size=(3, 1_000_000, robot.nv))
+    tau = fgd.compile(robot, "inverse")(q, v, a) + 0.1 * rng.normal(size=v.shape)
+    rows = []
+    for samples in (4_000, 1_000_000):
+        log = [x[:samples] for x in (q, v, a, tau)]
+        fgd.identify(robot, *(x[:1000] for x in log))  # compiles
+        before, used = time.perf_counter(), time.process_time()
+        found = fgd.identify(robot, *log)
+        taken, used = time.perf_counter() - before, time.process_time() - used
+        row = {"robot": robot.name, "samples": samples, "base parameters": len(found.base)}
+        rows.append(row | {"s": taken, "s of processor": used})
+    markdown("Identification", rows)
+
+
 def compile_times() -> None:
     """Time to compile with an empty cache, the share that the proof takes of it, and to load from a full one."""
     rows = []
@@ -246,6 +264,7 @@ SECTIONS = {
     "graph": graph_calls,
     "chains": chains,
     "estimators": estimators,
+    "identification": identification,
 }
 
 if __name__ == "__main__":

@@ -50,7 +50,9 @@ def identify(
 
     Torques are weighted by their noise, which is found from the data, a number a joint. Nothing depends on units. What
     the data do not determine stays at what was known before and is as uncertain as that was; ``Identified.determined``
-    and ``Identified.base`` tell what they determine, whatever the prior.
+    and ``Identified.base`` tell what they determine, whatever the prior. Standard deviations hold for noise in torques
+    that is independent from sample to sample: of a filtered log give only as many samples as its filter leaves
+    independent. States count as exact.
 
     Args:
         mechanism: The mechanism, with parameters as they are known, from a drawing or a file.
