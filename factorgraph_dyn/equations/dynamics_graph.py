@@ -63,6 +63,12 @@ def dynamics_graph(
         classical: Let A be the classical accelerations of the links' origins instead of the spatial ones.
         pushes: Variables that push links, and the wrenches of their units in the link's frame, by link name.
         moving: How all links of the tree move, and what that takes, where it is known (``equations/known_motion``).
+
+    Examples:
+        >>> state = fgd.evaluate_state(fgd.robots.pendulum(1), [0.0], [0.0])
+        >>> graph = fgd.dynamics_graph(state, fgd.Known.forward(np.zeros(1)))
+        >>> [str(factor) for factor in graph.factors]
+        ['acceleration[joint1]', 'wrench[link1]', 'torque[joint1]']
     """
     check_kind(state, State, "The state", A_STATE)
     _check_known(known, state.mechanism.nv)
@@ -87,6 +93,11 @@ def velocity_graph(state: State, *, unknown: bool = False) -> LinearGraph:
     Args:
         state: The mechanism at (q, v).
         unknown: Let the joint velocities v[joint] be unknowns too, tied by couplings; the state's v counts for nothing.
+
+    Examples:
+        >>> graph = fgd.velocity_graph(fgd.evaluate_state(fgd.robots.pendulum(2), np.zeros(2), np.ones(2)))
+        >>> [str(variable) for variable in graph.variables]
+        ['V[link1]', 'V[link2]']
     """
     check_kind(state, State, "The state", A_STATE)
     equations = [

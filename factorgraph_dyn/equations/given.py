@@ -26,6 +26,10 @@ class Known:
         tau: Values where ``tau_mask`` is true, shape (nv,).
         a_mask: Which entries of a are known, shape (nv,).
         tau_mask: Which entries of tau are known, shape (nv,).
+
+    Examples:
+        >>> fgd.Known.forward(np.array([1.0, 2.0])).tau_mask.tolist()
+        [True, True]
     """
 
     a: Array

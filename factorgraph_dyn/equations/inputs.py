@@ -46,6 +46,12 @@ class Contact:
         directions: Rows along which the force or wrench acts, shape (m, 3) or (m, 6); all by default.
         axes: Axes of the directions: "link" (or the frame's), or "world".
         label: What its inputs are called; the link's name by default.
+
+    Examples:
+        >>> robot = fgd.robots.humanoid()
+        >>> floor = fgd.Contact("left_foot_front_left", directions=[[0, 0, 1]], axes="world")
+        >>> fgd.iwim(robot, robot.neutral(), contacts=[floor]).shape
+        (24, 19)
     """
 
     link: str

@@ -32,6 +32,10 @@ class Variable(NamedTuple):
             lambda coupling force, V link twist.
         owner: Name of the link, joint, loop or coupling it belongs to.
         size: Number of its entries that are unknown.
+
+    Examples:
+        >>> str(fgd.Variable("A", "forearm", 6))
+        'A[forearm]'
     """
 
     kind: str
@@ -57,6 +61,11 @@ class Factor(NamedTuple):
         owner: Name of the link, joint, loop or coupling it is about.
         blocks: Pairs of a variable and its matrix, shape (rows, variable.size).
         rhs: shape (rows,).
+
+    Examples:
+        >>> wish = fgd.Factor("wish", "elbow", ((fgd.Variable("tau", "elbow", 1), np.eye(1)),), np.zeros(1))
+        >>> str(wish)
+        'wish[elbow]'
     """
 
     kind: str
@@ -97,6 +106,12 @@ class LinearGraph:
         variables: The unknowns, in their natural order.
         factors: The equations.
         known: What was substituted, for pictures and for reading full answers.
+
+    Examples:
+        >>> state = fgd.evaluate_state(fgd.robots.pendulum(1), [0.0], [0.0])
+        >>> A, b = fgd.dynamics_graph(state, fgd.Known.forward(np.zeros(1))).dense()
+        >>> A.shape, b.shape
+        ((13, 13), (13,))
     """
 
     variables: tuple[Variable, ...]

@@ -61,7 +61,18 @@ class State:
 
 
 def evaluate_state(mechanism: Mechanism, q: Array, v: Array) -> State:
-    """The mechanism at a state; q (nq,) and v (nv,) are floats or symbols."""
+    """The mechanism at a state; q (nq,) and v (nv,) are floats or symbols.
+
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+        v: Velocities, rad/s and m/s, shape (nv,).
+
+    Examples:
+        >>> state = fgd.evaluate_state(fgd.robots.rrr(), np.zeros(3), np.ones(3))
+        >>> state.twists["link1"].tolist()
+        [0.0, -1.0, 0.0, 0.0, 0.0, 0.0]
+    """
     check_mechanism(mechanism)
     q, v = _entries(q, mechanism.nq, "q"), _entries(v, mechanism.nv, "v")
     joints: dict[str, JointState] = {}

@@ -95,6 +95,10 @@ def base_parameters(
 
     Returns:
         One text for each, such as ``link2.mc_x + 0.4318 link3.m``.
+
+    Examples:
+        >>> fgd.base_parameters(fgd.robots.pendulum(1))  # what one hinge feels
+        ['link1.mc_x', 'link1.mc_z', 'link1.I_yy']
     """
     columns = make_columns(check_mechanism(mechanism), links, effects)
     if not mechanism.nv:

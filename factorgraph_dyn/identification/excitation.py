@@ -57,6 +57,11 @@ class Excitation:
         sines, cosines: Coefficients of the harmonics, shape (harmonics, nv).
         condition: Condition number of the regressor of the unknowns, with columns of length one.
         candidates: How many motions were looked at.
+
+    Examples:
+        >>> motion = fgd.excitation(fgd.robots.pendulum(1), duration=4.0, candidates=20)
+        >>> motion.sines.shape, motion.cosines.shape
+        ((5, 1), (5, 1))
     """
 
     mechanism: Mechanism
@@ -143,7 +148,8 @@ def excitation(
         mechanism: A tree of joints with plain coordinates.
         duration: Of a period, s.
         harmonics: Number of sines and cosines a joint, 2 or more.
-        links, effects: What is to be identified, as ``fgd.identify`` takes it.
+        links: Links whose parameters are to be identified, as ``fgd.identify`` takes them.
+        effects: What of joints is to be identified, likewise.
         velocity_limit: Speeds that are allowed, rad/s or m/s, a number or shape (nv,).
         acceleration_limit: Accelerations that are allowed, likewise; unlimited by default.
         candidates: How many motions are looked at.
@@ -153,6 +159,11 @@ def excitation(
     Raises:
         InputError: Loops or joints without plain coordinates, limits that are not positive, or torques that no
             candidate keeps within.
+
+    Examples:
+        >>> motion = fgd.excitation(fgd.robots.pendulum(1), duration=4.0, candidates=20)
+        >>> motion.duration, motion.condition < 100
+        (4.0, True)
     """
     columns = make_columns(check_mechanism(mechanism), links, effects)
     _check_plain(mechanism)

@@ -67,6 +67,13 @@ class Identified:
         samples: Number of samples.
         condition: Condition number of the regressor with columns of length one.
         adjusted: Whether what fits best had to be changed so that bodies can have it.
+
+    Examples:
+        >>> arm = fgd.robots.pendulum(1)
+        >>> q, v, a = np.random.default_rng(0).normal(size=(3, 50, 1))
+        >>> found = fgd.identify(arm, q, v, a, fgd.compile(arm, "inverse")(q, v, a), effects=())
+        >>> found.parameters.shape, found.covariance.shape
+        ((1, 10), (10, 10))
     """
 
     prior_mechanism: Mechanism

@@ -74,6 +74,16 @@ def identify(
 
     Raises:
         InputError: Wrong shapes or names, states that are not finite or not closed, or too few torques.
+
+    Examples:
+        >>> arm = fgd.robots.rrr()
+        >>> loaded = arm.add_payload("link3", mass=0.5, com=(0.1, 0, 0))
+        >>> rng = np.random.default_rng(0)
+        >>> q, v, a = rng.normal(size=(3, 100, 3))
+        >>> tau = fgd.compile(loaded, "inverse")(q, v, a) + 1e-3 * rng.normal(size=(100, 3))
+        >>> found = fgd.identify(arm, q, v, a, tau, links="link3", effects=())
+        >>> round(found.mechanism.link_by_name["link3"].mass - arm.link_by_name["link3"].mass, 1)
+        0.5
     """
     columns = make_columns(check_mechanism(mechanism), links, effects)
     samples = check_samples(mechanism, q, v, a, tau)

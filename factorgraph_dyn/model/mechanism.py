@@ -40,6 +40,12 @@ class Mechanism(Editable):
 
     Raises:
         ModelError: The parts do not make a mechanism.
+
+    Examples:
+        >>> rod = fgd.Link("rod", mass=2.0, com=(0, 0, -0.5), inertia=np.diag([1 / 6, 1 / 6, 1e-3]))
+        >>> hinge = fgd.Joint("hinge", "revolute", "base", "rod", axis=(0, 1, 0))
+        >>> fgd.Mechanism("pendulum", [fgd.Link("base"), rod], [hinge])
+        <Mechanism 'pendulum': 2 links, 1 movable joints, nq 1, nv 1>
     """
 
     @cached_property

@@ -39,6 +39,10 @@ class Link:
         mass: kg.
         com: Centre of mass in the link's frame, m, shape (3,).
         inertia: Rotational inertia about the com, in the link's axes, kg m^2, shape (3, 3).
+
+    Examples:
+        >>> fgd.Link("forearm", mass=1.2, com=(0.15, 0, 0), inertia=np.diag([0.001, 0.01, 0.01])).mass
+        1.2
     """
 
     name: str
@@ -149,6 +153,11 @@ class Joint(OfKind):
         effort_limit: The largest torque or force of the motor, N m or N; infinite where none is known. Dynamics do
             not depend on it: it is kept for those who plan and control.
         velocity_limit: The largest speed, rad/s or m/s; likewise.
+
+    Examples:
+        >>> elbow = fgd.Joint("elbow", "revolute", "upper", "fore", fgd.translation(0.3, 0, 0), axis=(0, 1, 0))
+        >>> elbow.nq, elbow.nv
+        (1, 1)
     """
 
     name: str
@@ -234,6 +243,11 @@ class Loop(OfKind):
         successor_placement: Pose of the joint's moving frame in the successor, shape (4, 4).
         axis: The axis in the joint frame, as for ``Joint``.
         pitch: Metres for every radian of a helical joint.
+
+    Examples:
+        >>> tip = fgd.Loop("tip", "revolute", "left", "right", fgd.translation(0.4, 0, 0), fgd.translation(-0.4, 0, 0))
+        >>> tip.predecessor, tip.successor
+        ('left', 'right')
     """
 
     name: str
@@ -262,7 +276,12 @@ class Loop(OfKind):
 @says_how_to_change
 @dataclass(frozen=True)
 class Coupling:
-    """A gear between two joints of one freedom: q_joint = ratio q_source + offset."""
+    """A gear between two joints of one freedom: q_joint = ratio q_source + offset.
+
+    Examples:
+        >>> fgd.Coupling("gear", "right_finger", "left_finger", ratio=-1.0).ratio
+        -1.0
+    """
 
     name: str
     joint: str
@@ -284,7 +303,12 @@ class Coupling:
 @says_how_to_change
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A named place on a link, for contacts and tasks: pose of the frame in the link, shape (4, 4)."""
+    """A named place on a link, for contacts and tasks: pose of the frame in the link, shape (4, 4).
+
+    Examples:
+        >>> fgd.Frame("tool", "link6", fgd.translation(0, 0, 0.1)).link
+        'link6'
+    """
 
     name: str
     link: str

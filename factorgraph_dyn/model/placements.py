@@ -20,7 +20,17 @@ EXACT = 1e-15  # entries of a rotation that are so near to 0, 1 or -1 stand for 
 
 
 def translation(x: float, y: float, z: float) -> Floats:
-    """The pose that only moves, by lengths in m, shape (4, 4)."""
+    """The pose that only moves, by lengths in m, shape (4, 4).
+
+    Args:
+        x: Along the x axis, m.
+        y: Along the y axis, m.
+        z: Along the z axis, m.
+
+    Examples:
+        >>> fgd.translation(1, 2, 3)[:3, 3].tolist()
+        [1.0, 2.0, 3.0]
+    """
     shift = [check_number(value, f"The {axis} of a translation") for axis, value in zip("xyz", (x, y, z), strict=True)]
     return np.asarray(spatial.pose(np.eye(3), np.array(shift)))
 
@@ -31,6 +41,10 @@ def rotation(axis: str | npt.ArrayLike, angle: float) -> Floats:
     Args:
         axis: "x", "y" or "z", or a direction of any length, shape (3,).
         angle: rad, right-handed about the axis.
+
+    Examples:
+        >>> (fgd.rotation((0, 0, 1), np.pi / 2) @ [1, 0, 0, 1]).round(9).tolist()
+        [0.0, 1.0, 0.0, 1.0]
     """
     if isinstance(axis, str):
         axis = AXES[check_choice(axis, AXES, "The axis of a rotation")]

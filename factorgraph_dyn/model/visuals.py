@@ -34,6 +34,10 @@ class Visual:
         colour: Red, green, blue and opacity from 0 to 1, shape (4,), or None.
         mesh: The mesh's file, as a model file names it: a path, or ``package://name/path``.
         folder: The folder of the model file, which paths start from; meshes of no folder are not read.
+
+    Examples:
+        >>> fgd.Visual("forearm", "cylinder", (0.04, 0.3), fgd.translation(0, 0, 0.15)).shape
+        'cylinder'
     """
 
     link: str

@@ -33,6 +33,11 @@ def pose(mechanism: Mechanism, q: npt.ArrayLike, frame: str) -> Floats:
 
     Raises:
         InputError: A wrong shape or value of q, or a name that there is not.
+
+    Examples:
+        >>> arm = fgd.robots.ur5()
+        >>> fgd.pose(arm, np.zeros(6), "link6").shape, fgd.pose(arm, np.zeros((100, 6)), "link6").shape
+        ((4, 4), (100, 4, 4))
     """
     check_mechanism(mechanism).place(frame)
     (T,) = at_states(lambda q: (kinematics.place_pose(mechanism, q, frame),), mechanism.check_q(q, batch=True))
@@ -45,6 +50,10 @@ def poses(mechanism: Mechanism, q: npt.ArrayLike) -> dict[str, Floats]:
     Args:
         mechanism: The mechanism.
         q: Coordinates, rad and m, shape (..., nq).
+
+    Examples:
+        >>> sorted(fgd.poses(fgd.robots.rrr(), np.zeros(3)))
+        ['base', 'link1', 'link2', 'link3']
     """
     names = check_mechanism(mechanism).place_names
 
@@ -68,6 +77,14 @@ def jacobian(mechanism: Mechanism, q: npt.ArrayLike, frame: str, *, axes: Axes =
 
     Raises:
         InputError: A wrong shape or value of q, or a name that there is not.
+
+    Examples:
+        >>> arm = fgd.robots.ur5().add_frame("tool", "link6", fgd.translation(0, 0, 0.1))
+        >>> q, v = arm.random_state(0)
+        >>> omega, velocity = np.split(fgd.jacobian(arm, q, "tool", axes="world") @ v, 2)
+        >>> moved = fgd.pose(arm, fgd.integrate(arm, q, v, 1e-6), "tool") - fgd.pose(arm, q, "tool")
+        >>> np.allclose(moved[:3, 3] / 1e-6, velocity, atol=1e-5)
+        True
     """
     check_mechanism(mechanism).place(frame)
     in_world = check_choice(axes, AXES, "axes") == "world"
@@ -87,6 +104,10 @@ def center_of_mass(mechanism: Mechanism, q: npt.ArrayLike) -> Floats:
     Args:
         mechanism: The mechanism.
         q: Coordinates, rad and m, shape (..., nq).
+
+    Examples:
+        >>> fgd.center_of_mass(fgd.robots.pendulum(2), np.zeros(2)).tolist()  # two rods of 1 m that hang
+        [0.0, 0.0, -1.0]
     """
     bodies = _bodies_with_mass(mechanism)
     return at_states(lambda q: (masses.center_of_mass(bodies, q),), mechanism.check_q(q, batch=True))[0]
@@ -103,6 +124,14 @@ def momentum(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Floats
         mechanism: The mechanism.
         q: Coordinates, rad and m, shape (..., nq).
         v: Velocities, rad/s and m/s, shape (..., nv).
+
+    Examples:
+        >>> robot = fgd.robots.humanoid()
+        >>> v = np.zeros(robot.nv)
+        >>> v[3:6] = 0.0, 0.0, 2.0  # the torso rises, and all with it
+        >>> mass = sum(link.mass for link in robot.links)
+        >>> np.allclose(fgd.momentum(robot, robot.neutral(), v), [0, 0, 0, 0, 0, 2 * mass])
+        True
     """
     bodies = _bodies_with_mass(mechanism)
 
@@ -121,6 +150,11 @@ def energy(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[Fl
         mechanism: The mechanism.
         q: Coordinates, rad and m, shape (..., nq).
         v: Velocities, rad/s and m/s, shape (..., nv).
+
+    Examples:
+        >>> kinetic, potential = fgd.energy(fgd.robots.pendulum(1), [0.0], [2.0])
+        >>> float(potential)  # 1 kg, its centre half a metre below the origin
+        -4.905
     """
     bodies = masses.moving_bodies(check_mechanism(mechanism))
     kinetic, potential = at_states(lambda q, v: masses.energies(bodies, q, v), *_checked(mechanism, q, v))
@@ -138,6 +172,13 @@ def integrate(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike, step: np
         q: Coordinates, rad and m, shape (..., nq).
         v: Velocities, rad/s and m/s, shape (..., nv).
         step: The time, s: a number, or one for every state, shape (...).
+
+    Examples:
+        >>> robot = fgd.robots.humanoid()
+        >>> v = np.zeros(robot.nv)
+        >>> v[2] = np.pi  # turns about its z axis
+        >>> fgd.integrate(robot, robot.neutral(), v, 0.5)[3:7].round(4).tolist()
+        [0.0, 0.0, 0.7071, 0.7071]
     """
     q_checked, v_checked = _checked(mechanism, q, v)
     time = real_numbers(step, "The step", InputError)
@@ -157,6 +198,13 @@ def difference(mechanism: Mechanism, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Fl
         mechanism: The mechanism.
         q0: Where to start, rad and m, shape (..., nq).
         q1: Where to go, shape (..., nq).
+
+    Examples:
+        >>> robot = fgd.robots.humanoid()
+        >>> (q0, _), (q1, _) = robot.random_state(0), robot.random_state(1)
+        >>> v = fgd.difference(robot, q0, q1)
+        >>> v.shape, np.allclose(fgd.pose(robot, fgd.integrate(robot, q0, v), "torso"), fgd.pose(robot, q1, "torso"))
+        ((24,), True)
     """
     start = check_mechanism(mechanism).check_q(q0, batch=True, what="q0")
     end = mechanism.check_q(q1, batch=True, what="q1")

@@ -36,7 +36,12 @@ OFFER = (
 
 @dataclass(frozen=True)
 class Ordering:
-    """Names of variables, first eliminated first, and what the ordering is called."""
+    """Names of variables, first eliminated first, and what the ordering is called.
+
+    Examples:
+        >>> fgd.Ordering("mine", ("F[joint1]", "A[link1]", "a[joint1]"))
+        <Ordering 'mine' of 3 variables: F[joint1], A[link1], a[joint1]>
+    """
 
     name: str
     variables: tuple[str, ...]
@@ -78,6 +83,12 @@ def choose_ordering(
     Raises:
         OrderingError: An unknown name, an algorithm that does not fit the problem, or a sequence that
             misses, repeats or invents variables.
+
+    Examples:
+        >>> arm = fgd.robots.pendulum(1)
+        >>> graph = fgd.dynamics_graph(fgd.evaluate_state(arm, [0.0], [0.0]), fgd.Known.forward(np.zeros(1)))
+        >>> [str(variable) for variable in fgd.choose_ordering(arm, graph, "aba")]
+        ['F[joint1]', 'A[link1]', 'a[joint1]']
     """
     check_mechanism(mechanism)
     check_graph(graph)

@@ -216,7 +216,19 @@ class Structure:
 
 
 def eliminate_structure(graph: LinearGraph, order: Iterable[Variable]) -> Structure:
-    """The Bayes net that eliminating variables in this order gives."""
+    """The Bayes net that eliminating variables in this order gives.
+
+    Args:
+        graph: The equations; only which variables each one holds counts.
+        order: Its variables, first eliminated first.
+
+    Examples:
+        >>> arm = fgd.robots.pendulum(1)
+        >>> graph = fgd.dynamics_graph(fgd.evaluate_state(arm, [0.0], [0.0]), fgd.Known.forward(np.zeros(1)))
+        >>> order = [graph.variable(name) for name in ("F[joint1]", "A[link1]", "a[joint1]")]
+        >>> fgd.eliminate_structure(graph, order).fill
+        0
+    """
     elimination = StructuralElimination(check_graph(graph))
     variables = check_parts(order, Variable, "The order", "variables of the graph, such as graph.variables")
     steps = [(elimination.rows(variable), elimination.eliminate(variable)) for variable in variables]

@@ -60,6 +60,11 @@ class SearchResult:
         history: (seconds, evaluations, score) whenever the best got better.
         elites: Score and ordering of the best ones.
         earlier: The best that earlier searches had saved for this problem and objective, or None.
+
+    Examples:
+        >>> found = fgd.search_orderings(fgd.robots.pendulum(1), "forward", objective="blocks", budget=0.1)
+        >>> found.proved, sorted(found.variables)
+        (True, ['A[link1]', 'F[joint1]', 'a[joint1]'])
     """
 
     mechanism: Mechanism

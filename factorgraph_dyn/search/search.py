@@ -106,6 +106,12 @@ def search_orderings(
     Raises:
         InputError: A budget, objective, problem or path that cannot be.
         OrderingError: The results file is of another mechanism, problem or version.
+
+    Examples:
+        >>> arm = fgd.robots.pendulum(2)
+        >>> found = fgd.search_orderings(arm, "forward", budget=0.5)
+        >>> fgd.compile(arm, "forward", ordering=found).operations.total == found.operations.total
+        True
     """
     _check(budget, objective, lanes, rounds, executor)
     check_count(seed, "seed", least=0)

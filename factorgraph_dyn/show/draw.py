@@ -51,6 +51,9 @@ def draw(
 
     Raises:
         FactorGraphDynError: An unknown word, a path that cannot be written, or no matplotlib.
+
+    Examples:
+        >>> figure = fgd.draw(fgd.robots.rrr(), "dag", "crba.svg", ordering="crba")
     """
     check_mechanism(mechanism)
     check_choice(what, PICTURES, "The picture")

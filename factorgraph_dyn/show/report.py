@@ -53,6 +53,9 @@ def write_report(
     Raises:
         FactorGraphDynError: An unknown word, an ordering that does not fit, or a path that cannot be
             written.
+
+    Examples:
+        >>> fgd.write_report(fgd.robots.rrr(), "rrr.html", orderings=["aba", "crba"], kernels=False)
     """
     write_page(report_page(mechanism, problem, orderings, known_accelerations, kernels), path, "the report")
 

@@ -73,6 +73,12 @@ class Derivatives:
         arguments: Where each argument's entries lie among the directions.
         changes: Of every variable of the graph, shape (entries, directions).
         state: The mechanism at (q, v) in dual numbers, which know their changes.
+
+    Examples:
+        >>> arm = fgd.robots.pendulum(2)
+        >>> found = fgd.derivatives(arm, np.zeros(2), np.zeros(2), tau=np.zeros(2))
+        >>> found["dF[joint2]/dq"].shape
+        (6, 2)
     """
 
     solution: Solution
@@ -170,6 +176,12 @@ def derivatives(
 
     Raises:
         FactorGraphDynError: Bad input, or a state that leaves something undetermined.
+
+    Examples:
+        >>> arm = fgd.robots.pendulum(2)
+        >>> found = fgd.derivatives(arm, np.zeros(2), np.zeros(2), tau=np.zeros(2))
+        >>> np.allclose(found.da_dtau, fgd.inverse_mass_matrix(arm, np.zeros(2)))
+        True
     """
     check_mechanism(mechanism)
     if (tau is None) == (a is None):

@@ -62,6 +62,13 @@ def forward_dynamics(
 
     Raises:
         FactorGraphDynError: Bad input, or a state that leaves an acceleration undetermined.
+
+    Examples:
+        >>> arm = fgd.robots.puma560()
+        >>> q, v = arm.random_state(0)
+        >>> falling = fgd.forward_dynamics(arm, q, v, tau=np.zeros(6))
+        >>> falling.a.shape, falling.wrenches["joint3"].shape, falling.residual < 1e-12
+        ((6,), (6,), True)
     """
     known = Known.forward(check_mechanism(mechanism).check_v(tau, "tau"))
     options = LoopOptions((), internal_wrenches)
@@ -104,6 +111,12 @@ def inverse_dynamics(
 
     Raises:
         FactorGraphDynError: Bad input, or motors that cannot produce the motion.
+
+    Examples:
+        >>> five_bar = fgd.robots.five_bar()
+        >>> held = fgd.inverse_dynamics(five_bar, five_bar.neutral(), np.zeros(4), np.zeros(4))
+        >>> dict(zip(five_bar.joint_names, held.tau.round(2).tolist()))
+        {'left_shoulder': -7.03, 'left_elbow': 0.0, 'right_shoulder': 7.03, 'right_elbow': 0.0}
     """
     known = Known.inverse(check_mechanism(mechanism).check_v(a, "a"), mechanism.torque_entries(actuated))
     options = LoopOptions(as_objectives(objective), internal_wrenches)
@@ -143,6 +156,13 @@ def hybrid_dynamics(
 
     Raises:
         FactorGraphDynError: Bad input, or a problem without a unique answer.
+
+    Examples:
+        >>> arm = fgd.robots.rrr()
+        >>> a, tau = {"joint1": 1.0, "joint3": 0.0}, {"joint2": 0.5}
+        >>> moved = fgd.hybrid_dynamics(arm, np.zeros(3), np.zeros(3), a=a, tau=tau)
+        >>> float(moved.a[0]), float(moved.tau[1]), bool(np.isfinite([moved.a, moved.tau]).all())
+        (1.0, 0.5, True)
     """
     known = given.hybrid_known(mechanism, a, tau)
     options = LoopOptions(as_objectives(objective), internal_wrenches)

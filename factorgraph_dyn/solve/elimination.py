@@ -143,7 +143,16 @@ def _structure(of: _Skeleton, ordering: Ordering) -> Structure:
 
 
 def to_gtsam(graph: LinearGraph) -> gtsam.GaussianFactorGraph:
-    """The graph as GTSAM factors; key i is ``graph.variables[i]``."""
+    """The graph as GTSAM factors; key i is ``graph.variables[i]``.
+
+    Args:
+        graph: The equations.
+
+    Examples:
+        >>> state = fgd.evaluate_state(fgd.robots.pendulum(1), [0.0], [0.0])
+        >>> fgd.to_gtsam(fgd.dynamics_graph(state, fgd.Known.forward(np.zeros(1)))).size()
+        3
+    """
     check_graph(graph)
     keys = {variable: index for index, variable in enumerate(graph.variables)}
     converted = gtsam.GaussianFactorGraph()
@@ -176,6 +185,14 @@ def eliminate(graph: LinearGraph, ordering: Ordering, units: GraphUnits = NO_UNI
 
     Raises:
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
+
+    Examples:
+        >>> arm = fgd.robots.pendulum(1)
+        >>> graph = fgd.dynamics_graph(fgd.evaluate_state(arm, [0.0], [0.0]), fgd.Known.forward(np.zeros(1)))
+        >>> print(fgd.eliminate(graph, fgd.choose_ordering(arm, graph, "aba")))
+        F[joint1] | A[link1]
+        A[link1] | a[joint1]
+        a[joint1]
     """
     check_graph(graph)
     check_kind(ordering, Ordering, "The ordering", "an Ordering, such as fgd.choose_ordering(mechanism, graph, 'aba')")

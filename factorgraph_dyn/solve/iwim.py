@@ -57,6 +57,11 @@ class InputDynamics:
         task_jacobian: J_t, shape (t, nv).
         task_bias: J_t' v, shape (t,).
         inverse_task_inertia: Lambda^-1 = J_t M^-1 J_t^T, shape (t, t).
+
+    Examples:
+        >>> arm = fgd.robots.rrr()
+        >>> fgd.input_dynamics(arm, np.zeros(3), np.zeros(3)).matrix.shape
+        (3, 3)
     """
 
     names: tuple[str, ...]
@@ -113,6 +118,11 @@ def iwim(
 
     Raises:
         FactorGraphDynError: Bad input, no input at all, or a joint that moves no inertia.
+
+    Examples:
+        >>> robot = fgd.robots.humanoid()
+        >>> fgd.iwim(robot, robot.neutral(), contacts=["left_foot_front_left"]).shape  # 18 motors and a force
+        (24, 21)
     """
     state = check_state(mechanism, q, np.zeros(check_mechanism(mechanism).nv))
     return _response(state, _inputs(state, actuated, contacts), method, free=False)[1]
@@ -144,6 +154,13 @@ def input_dynamics(
 
     Raises:
         FactorGraphDynError: Bad input, no input at all, or a joint that moves no inertia.
+
+    Examples:
+        >>> arm = fgd.robots.puma560()
+        >>> q, v = arm.random_state(0)
+        >>> known = fgd.input_dynamics(arm, q, v, tasks=["link6"])
+        >>> np.allclose(known.acceleration(np.ones(6)), fgd.forward_dynamics(arm, q, v, np.ones(6)).a)
+        True
     """
     state = check_state(mechanism, q, v)
     inputs, places = _inputs(state, actuated, contacts), contact_inputs(state, tasks)
@@ -175,7 +192,19 @@ def input_matrix(
     actuated: Iterable[str] | None = None,
     contacts: Sequence[ContactLike] = (),
 ) -> Floats:
-    """The input matrix B of motors and contacts, tau = B u, shape (nv, inputs)."""
+    """The input matrix B of motors and contacts, tau = B u, shape (nv, inputs).
+
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+        actuated: Joints with motors, in this order; by default ``mechanism.motors``.
+        contacts: Places where forces act, after the motors: names of links or frames, or ``Contact``.
+
+    Examples:
+        >>> five_bar = fgd.robots.five_bar()
+        >>> fgd.input_matrix(five_bar, five_bar.neutral()).tolist()  # two motors, four joints
+        [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    """
     state = check_state(mechanism, q, np.zeros(check_mechanism(mechanism).nv))
     return joint_forces(state, join_inputs([motor_inputs(mechanism, actuated), contact_inputs(state, contacts)]))
 

@@ -37,6 +37,11 @@ def mass_matrix(mechanism: Mechanism, q: npt.ArrayLike, *, method: str = "column
         q: Coordinates, rad and m, shape (nq,).
         method: "columns" (torques for unit accelerations, rnea ordering) or "crba" (what the crba ordering
             leaves between a and tau).
+
+    Examples:
+        >>> M = fgd.mass_matrix(fgd.robots.puma560(), np.zeros(6))
+        >>> M.shape, np.allclose(M, M.T)
+        ((6, 6), True)
     """
     check_name(method, ("columns", "crba"), "method", "the ways to M", InputError)
     state = _at_rest(mechanism, q)
@@ -53,6 +58,11 @@ def inverse_mass_matrix(mechanism: Mechanism, q: npt.ArrayLike, *, method: str =
 
     Raises:
         SingularSystemError: Some joint moves nothing that has inertia.
+
+    Examples:
+        >>> arm, q = fgd.robots.puma560(), np.zeros(6)
+        >>> np.allclose(fgd.inverse_mass_matrix(arm, q) @ fgd.mass_matrix(arm, q), np.eye(6))
+        True
     """
     respond, state = input_response(method), _at_rest(mechanism, q)
     inverse = respond(regular_bodies(state), motor_inputs(state.mechanism, state.mechanism.joint_names))
@@ -62,8 +72,17 @@ def inverse_mass_matrix(mechanism: Mechanism, q: npt.ArrayLike, *, method: str =
 def log_determinant(mechanism: Mechanism, q: npt.ArrayLike) -> float:
     """The logarithm of det M of the tree: the sum of log det D over its joints.
 
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+
     Raises:
         SingularSystemError: Some joint moves nothing that has inertia.
+
+    Examples:
+        >>> arm, q = fgd.robots.puma560(), np.zeros(6)
+        >>> bool(np.isclose(fgd.log_determinant(arm, q), np.linalg.slogdet(fgd.mass_matrix(arm, q))[1]))
+        True
     """
     bodies = regular_bodies(_at_rest(mechanism, q))
     return float(sum(np.linalg.slogdet(joint.D)[1] for joint in bodies.joints if joint.D.size))
@@ -73,6 +92,16 @@ def bias(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Floats:
     """The torques h(q, v) of gravity, velocities, damping, friction and springs, shape (nv,).
 
     M a + h = tau.
+
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+        v: Velocities, rad/s and m/s, shape (nv,).
+
+    Examples:
+        >>> arm = fgd.robots.pendulum(1)
+        >>> float(fgd.bias(arm, [np.pi / 2], [0.0])[0].round(3))  # gravity alone: 1 kg half a metre out
+        4.905
     """
     state = evaluate_state(check_mechanism(mechanism).tree, mechanism.check_q(q), mechanism.check_v(v))
     tree = state.mechanism

@@ -42,6 +42,16 @@ class MinimumTorque:
         target: Torques to stay near, by joint name (others 0), N m or N.
         limits: Largest torque of every motor, or by joint name a largest torque or (lower, upper);
             needs a QP solver: ``pip install factorgraph_dyn[qp]``.
+
+    Examples:
+        >>> five_bar = fgd.robots.five_bar(actuated=5)  # five motors, two freedoms
+        >>> rest = np.zeros(5)
+        >>> held = fgd.inverse_dynamics(five_bar, five_bar.neutral(), rest, rest, objective=fgd.MinimumTorque())
+        >>> alone = fgd.inverse_dynamics(
+        ...     five_bar, five_bar.neutral(), rest, rest, actuated=["left_shoulder", "right_shoulder"]
+        ... )
+        >>> bool(np.linalg.norm(held.tau) < np.linalg.norm(alone.tau))
+        True
     """
 
     weights: PerJoint = 1.0
@@ -80,6 +90,13 @@ class MinimumWrench:
     Args:
         weights: One number for all joints and loops, or numbers (one, or six for moment and force)
             by joint or loop name; those not named are left alone.
+
+    Examples:
+        >>> five_bar = fgd.robots.five_bar(actuated=5)
+        >>> rest = np.zeros(5)
+        >>> gentle = [fgd.MinimumTorque(0.1), fgd.MinimumWrench({"tip": 1.0})]
+        >>> fgd.inverse_dynamics(five_bar, five_bar.neutral(), rest, rest, objective=gentle).residual < 1e-9
+        True
     """
 
     weights: PerJoint = 1.0
@@ -96,7 +113,19 @@ class MinimumWrench:
 
 @dataclass(frozen=True)
 class SoftFactors:
-    """Soft rows of the user's own, over variables of the dynamics graph, weights multiplied in."""
+    """Soft rows of the user's own, over variables of the dynamics graph, weights multiplied in.
+
+    Examples:
+        >>> five_bar = fgd.robots.five_bar(actuated=5)
+        >>> rest = np.zeros(5)
+        >>> taus = [fgd.Variable("tau", name, 1) for name in five_bar.joint_names]
+        >>> rows = tuple(fgd.Factor("wish", tau.owner, ((tau, np.eye(1)),), np.zeros(1)) for tau in taus)
+        >>> q = five_bar.neutral()
+        >>> mine = fgd.inverse_dynamics(five_bar, q, rest, rest, objective=fgd.SoftFactors(rows))
+        >>> least = fgd.inverse_dynamics(five_bar, q, rest, rest, objective=fgd.MinimumTorque())
+        >>> np.allclose(mine.tau, least.tau)
+        True
+    """
 
     rows: tuple[Factor, ...]
 

@@ -49,6 +49,13 @@ def regressor(
 
     Raises:
         InputError: Wrong shapes, values that are not finite, or a link that there is not.
+
+    Examples:
+        >>> arm = fgd.robots.rrr()
+        >>> q, v = arm.random_state(0)
+        >>> Y = fgd.regressor(arm, q, v, np.ones(3))
+        >>> np.allclose(Y @ arm.parameters().ravel(), fgd.inverse_dynamics(arm, q, v, np.ones(3)).tau)
+        True
     """
     names = parameter_links(check_mechanism(mechanism), links)
 
@@ -73,6 +80,13 @@ def energy_regressors(
 
     Raises:
         InputError: Wrong shapes, values that are not finite, or a link that there is not.
+
+    Examples:
+        >>> arm = fgd.robots.rrr()
+        >>> q, v = arm.random_state(0)
+        >>> rows = fgd.energy_regressors(arm, q, v)
+        >>> np.allclose([row @ arm.parameters().ravel() for row in rows], fgd.energy(arm, q, v))
+        True
     """
     names = parameter_links(check_mechanism(mechanism), links)
 

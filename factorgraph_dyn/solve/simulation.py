@@ -77,6 +77,13 @@ def simulate(
 
     Raises:
         FactorGraphDynError: Bad input, or a motion that runs into a singular configuration or diverges.
+
+    Examples:
+        >>> arm = fgd.robots.pendulum(2)
+        >>> forward = fgd.compile(arm, "forward")
+        >>> path = fgd.simulate(arm, [1.0, 0.0], [0.0, 0.0], duration=0.5, step=1e-2, engine=forward)
+        >>> path.q.shape, path.energy_drift < 1e-6
+        ((51, 2), True)
     """
     steps = _check_steps(duration, step, method, record_every)
     check_mechanism(mechanism)

@@ -37,6 +37,20 @@ class Solution:
         eliminated: The Bayes net that was solved, where one was made; with loops it holds soft rows too.
         not_unique: Indices of the entries of internal wrenches that redundant loops leave free, by
             variable name such as ``F[tip]``; they were taken of least norm, moments over the mechanism's length.
+
+    Examples:
+        >>> arm = fgd.robots.rrr()
+        >>> solution = fgd.inverse_dynamics(arm, np.zeros(3), np.zeros(3), np.ones(3))
+        >>> print(solution.bayes_net)
+        tau[joint1] | F[joint1]
+        tau[joint2] | F[joint2]
+        tau[joint3] | F[joint3]
+        F[joint1] | A[link1], F[joint2]
+        F[joint2] | A[link2], F[joint3]
+        F[joint3] | A[link3]
+        A[link3] | A[link2]
+        A[link2] | A[link1]
+        A[link1]
     """
 
     a: Floats

@@ -31,6 +31,12 @@ class Trajectory:
         kinetic: Kinetic energy, J, shape (n,).
         potential: Potential energy, J, shape (n,).
         closure_error: Largest closure error of q and v, m, rad or per s, shape (n,).
+
+    Examples:
+        >>> arm = fgd.robots.pendulum(1)
+        >>> path = fgd.simulate(arm, [1.0], [0.0], lambda t, q, v: -0.1 * v, duration=0.1, step=1e-2)
+        >>> path.t.shape, path.tau.shape
+        ((11,), (11, 1))
     """
 
     mechanism: Mechanism

@@ -44,8 +44,18 @@ Blocks = list[Floats]
 def spatial_operators(mechanism: Mechanism, q: npt.ArrayLike) -> SpatialOperators:
     """The spatial operators of a mechanism's tree at a configuration.
 
+    Args:
+        mechanism: The mechanism.
+        q: Coordinates, rad and m, shape (nq,).
+
     Raises:
         SingularSystemError: Some joint moves nothing that has inertia.
+
+    Examples:
+        >>> arm, q = fgd.robots.puma560(), np.zeros(6)
+        >>> operators = fgd.spatial_operators(arm, q)
+        >>> np.allclose(operators.mass_matrix @ np.ones(6), fgd.mass_matrix(arm, q) @ np.ones(6))
+        True
     """
     state = evaluate_state(check_mechanism(mechanism).tree, mechanism.check_q(q), np.zeros(mechanism.nv))
     return SpatialOperators(regular_bodies(state))
@@ -53,7 +63,13 @@ def spatial_operators(mechanism: Mechanism, q: npt.ArrayLike) -> SpatialOperator
 
 @dataclass(frozen=True, eq=False)
 class SpatialOperators:
-    """The operators of a tree at a configuration; each is an ``Operator`` with ``@``, ``.T`` and ``.dense()``."""
+    """The operators of a tree at a configuration; each is an ``Operator`` with ``@``, ``.T`` and ``.dense()``.
+
+    Examples:
+        >>> operators = fgd.spatial_operators(fgd.robots.rrr(), np.zeros(3))
+        >>> operators.phi.dense().shape
+        (18, 18)
+    """
 
     bodies: ArticulatedBodies
 

@@ -40,6 +40,12 @@ class Constraints(ClosureRows):
     Attributes:
         H: Mass matrix of the tree, shape (nv, nv).
         h: Gravity, velocity and loss torques, H a + h = tau + J^T lambda, shape (nv,).
+
+    Examples:
+        >>> five_bar = fgd.robots.five_bar()
+        >>> closed = fgd.constraints(five_bar, five_bar.neutral(), np.zeros(4))
+        >>> closed.H.shape, closed.h.shape
+        ((4, 4), (4,))
     """
 
     H: Floats
@@ -163,6 +169,13 @@ def constraints(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> Con
         mechanism: The mechanism.
         q: Coordinates, rad and m, shape (nq,).
         v: Velocities, rad/s and m/s, shape (nv,).
+
+    Examples:
+        >>> five_bar = fgd.robots.five_bar()
+        >>> closed = fgd.constraints(five_bar, five_bar.neutral(), np.zeros(4))
+        >>> a = closed.complete_acceleration([1.0, 0, 0, 0], given=["left_shoulder", "right_shoulder"])
+        >>> np.allclose(closed.J @ a, 0, atol=1e-12)  # at rest
+        True
     """
     check_mechanism(mechanism)
     q, v = mechanism.check_q(q), mechanism.check_v(v)

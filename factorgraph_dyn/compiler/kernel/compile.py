@@ -112,6 +112,15 @@ def compile(
         OrderingError: An ordering that does not fit the problem.
         CompileError: An ordering without safe pivots, an output that is not determined, or a kernel that does not
             satisfy the mechanism's equations.
+
+    Examples:
+        >>> arm = fgd.robots.pendulum(2)
+        >>> forward = fgd.compile(arm, "forward")
+        >>> forward(np.zeros((1000, 2)), np.zeros(2), np.zeros(2)).shape  # leading axes broadcast
+        (1000, 2)
+        >>> kernel = fgd.compile(arm, "inverse", outputs=["tau", "dtau/dq", "T[link2]"])
+        >>> [result.shape for result in kernel(np.zeros(2), np.zeros(2), np.zeros(2))]
+        [(2,), (2, 2), (4, 4)]
     """
     asked = make_problem(
         mechanism,

@@ -74,6 +74,13 @@ class Kernel:
         mechanism: What it was compiled for.
         gufunc: The NumPy generalised ufunc, for libraries that want one.
         signature: Its core dimensions.
+
+    Examples:
+        >>> kernel = fgd.compile(fgd.robots.pendulum(2), "forward")
+        >>> kernel.accuracy < 1e-11, kernel([0.0, np.nan], [0.0, 0.0], [0.0, 0.0]).tolist()
+        (True, [nan, nan])
+        >>> kernel.check([0.0, np.nan], [0.0, 0.0], [0.0, 0.0])[0][:1]
+        'q'
     """
 
     __slots__ = ("__call__", "__weakref__", "_code", "_plan", "gufunc", "mechanism", "signature")

@@ -61,6 +61,13 @@ def rollout(
     Raises:
         InputError: Bad shapes or numbers, or a start that is not closed or singular.
         CompileError: A mechanism that cannot be compiled, or loops that rollouts do not cover.
+
+    Examples:
+        >>> arm = fgd.robots.pendulum(2)
+        >>> tau = np.zeros((100, 50, 2))  # 100 motions of 50 steps
+        >>> q, v = fgd.rollout(arm, np.zeros(2), np.zeros(2), tau, 1e-2)
+        >>> q.shape
+        (100, 51, 2)
     """
     check_mechanism(mechanism)
     check_choice(integrator, INTEGRATORS, "The integrator")

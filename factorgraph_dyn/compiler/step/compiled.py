@@ -89,6 +89,10 @@ class StepKernel:
         integrator: "semi_implicit" or "rk4".
         kernel: Accelerations and their derivatives, which the step is made of.
         operations: What one state costs; None where the step is made of calls of the kernel.
+
+    Examples:
+        >>> fgd.compile_step(fgd.robots.pendulum(2)).integrator
+        'semi_implicit'
     """
 
     def __init__(self, integrator: str, kernel: Kernel, code: _Code | None) -> None:
@@ -154,6 +158,12 @@ def compile_step(mechanism: Mechanism, integrator: str = "semi_implicit") -> Ste
     Raises:
         InputError: An integrator that there is not.
         CompileError: A mechanism with loops or couplings, or what `compile` raises.
+
+    Examples:
+        >>> step = fgd.compile_step(fgd.robots.pendulum(2), "rk4")
+        >>> q, v, A, B = step(np.zeros(2), np.zeros(2), np.zeros(2), 0.01)
+        >>> A.shape, B.shape
+        ((4, 4), (4, 2))
     """
     check_choice(integrator, INTEGRATORS, "The integrator")
     if check_mechanism(mechanism).is_closed_kind:

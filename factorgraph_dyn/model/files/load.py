@@ -51,6 +51,11 @@ def load(
 
     Raises:
         ModelError: The file cannot be read or makes no mechanism; says file, line and element.
+
+    Examples:
+        >>> fgd.robots.panda().save("panda.json")
+        >>> fgd.load("panda.json")  # or .urdf, .xml (MJCF), .sdf, .xacro
+        <Mechanism 'panda': 8 links, 7 movable joints, nq 7, nv 7>
     """
     if isinstance(path, str) and path.lstrip().startswith(("<", "{")):
         raise ModelError(
@@ -105,6 +110,14 @@ def loads(text: str | bytes, *, file: str = "<text>", folder: str | PathLike[str
 
     Raises:
         ModelError: The text makes no mechanism; says line and element.
+
+    Examples:
+        >>> text = '''<robot name="slider"><link name="rail"/><link name="cart"><inertial><mass value="2"/>
+        ... <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        ... <joint name="slide" type="prismatic"><parent link="rail"/><child link="cart"/><axis xyz="1 0 0"/>
+        ... <limit lower="-1" upper="1" effort="10" velocity="1"/></joint></robot>'''
+        >>> float(fgd.forward_dynamics(fgd.loads(text), [0.0], [0.0], [4.0]).a[0])
+        2.0
     """
     content = text.encode() if isinstance(text, str) else text
     check_kind(content, bytes, "The model's description", "text or bytes", ModelError)
@@ -123,6 +136,15 @@ def load_actuation(
 
     Raises:
         ModelError: The file cannot be read or is not MJCF.
+
+    Examples:
+        >>> text = '''<mujoco><worldbody><body name="arm"><joint name="hinge" axis="0 1 0"/>
+        ... <geom size="0.1" mass="1"/></body></worldbody>
+        ... <actuator><motor name="motor" joint="hinge" gear="30"/></actuator></mujoco>'''
+        >>> _ = open("arm.xml", "w").write(text)
+        >>> names, B = fgd.load_actuation("arm.xml", fgd.load("arm.xml"))
+        >>> names, B.tolist()
+        (('motor',), [[30.0]])
     """
     check_mechanism(mechanism)
     file = check_path(path, "The MJCF file", ModelError)

@@ -36,6 +36,9 @@ class View:
 
     Attributes:
         page: The page as text.
+
+    Examples:
+        >>> fgd.view(fgd.robots.five_bar()).save("five_bar.html")
     """
 
     page: str
@@ -80,6 +83,9 @@ def view(
 
     Raises:
         InputError: Arrays of a wrong shape, a name that there is not, a path that cannot be written.
+
+    Examples:
+        >>> shown = fgd.view(fgd.robots.panda(), path="panda.html")
     """
     check_mechanism(mechanism)
     given = {} if wrenches is None else wrenches

@@ -40,6 +40,12 @@ class Estimate(Estimated):
 
     Names of variables are a[joint], tau[joint], F[joint or loop], A[link], W[frame], lambda[coupling], and a and tau
     for those of all joints.
+
+    Examples:
+        >>> arm, S = fgd.robots.rrr(), fgd.sensors
+        >>> estimate = fgd.estimate(arm, np.zeros(3), np.zeros(3), [S.Torque(n, 0.0, 0.1) for n in arm.joint_names])
+        >>> estimate.wrenches["joint2"].shape, estimate.standard_deviation["tau"].round(3).tolist()
+        ((6,), [0.1, 0.1, 0.1])
     """
 
     @cached_property
@@ -111,6 +117,13 @@ def estimate(
         InputError: Bad input: sensors of what is not there, covariances that are not positive definite, exact
             measurements that contradict each other or the equations.
         SingularSystemError: The measurements leave motions, torques or outside wrenches open.
+
+    Examples:
+        >>> arm, S = fgd.robots.rrr(), fgd.sensors
+        >>> torques = [S.Torque(name, 0.0, 0.1) for name in arm.joint_names]  # N m, standard deviation 0.1
+        >>> estimate = fgd.estimate(arm, np.zeros(3), np.zeros(3), [*torques, S.Acceleration("joint3", 0.0, 0.5)])
+        >>> estimate.a.shape, estimate.covariance("a").shape, estimate.degrees_of_freedom
+        ((3,), (3, 3), 1)
     """
     state = check_state(mechanism, q, v)
     sensors = check_sensors(measurements, of_velocities=False)

@@ -22,7 +22,14 @@ from factorgraph_dyn.spatial import Floats
 
 
 class VelocityEstimate(Estimated):
-    """The most probable velocities of a mechanism at a configuration; variables are v[joint or loop] and V[link]."""
+    """The most probable velocities of a mechanism at a configuration; variables are v[joint or loop] and V[link].
+
+    Examples:
+        >>> arm, S = fgd.robots.rrr(), fgd.sensors
+        >>> found = fgd.estimate_velocity(arm, np.zeros(3), [S.Velocity(name, 0.5, 0.01) for name in arm.joint_names])
+        >>> found.standard_deviation["v"].round(3).tolist()
+        [0.01, 0.01, 0.01]
+    """
 
     @cached_property
     def v(self) -> Floats:
@@ -59,6 +66,12 @@ def estimate_velocity(
     Raises:
         InputError: As for ``fgd.estimate``.
         SingularSystemError: The measurements leave velocities open.
+
+    Examples:
+        >>> arm, S = fgd.robots.rrr(), fgd.sensors
+        >>> encoders = [S.Velocity(name, 0.5, 0.01) for name in arm.joint_names]
+        >>> fgd.estimate_velocity(arm, np.zeros(3), encoders).v.round(6).tolist()
+        [0.5, 0.5, 0.5]
     """
     state = check_state(mechanism, q, np.zeros(check_mechanism(mechanism).nv))
     sensors = check_sensors(measurements, of_velocities=True)

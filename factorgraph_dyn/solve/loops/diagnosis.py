@@ -55,6 +55,11 @@ class Diagnosis:
             with given a and tau also accelerations and torques.
         constraint_condition: Largest singular value of J over the least that is not zero.
         actuation_condition: The same of the motors' map to the freedoms.
+
+    Examples:
+        >>> delta = fgd.robots.delta()
+        >>> fgd.diagnose(delta, delta.neutral()).motors
+        ('motor1', 'motor2', 'motor3')
     """
 
     mechanism: str
@@ -126,6 +131,12 @@ def diagnose(
         actuated: Joints with motors; by default as for ``inverse_dynamics``.
         a: Known accelerations of a hybrid problem to look at, as for ``hybrid_dynamics``.
         tau: Its known torques.
+
+    Examples:
+        >>> five_bar = fgd.robots.five_bar()
+        >>> found = fgd.diagnose(five_bar, five_bar.neutral())
+        >>> found.mobility, found.redundant, found.missing_motors
+        (2, {'tip': 3}, 0)
     """
     check_mechanism(mechanism)
     speeds = np.zeros(mechanism.nv) if v is None else mechanism.check_v(v)
