@@ -9,8 +9,6 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import track
 
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, find_robot
 from factorgraph_dyn.commands.sensor_files import read_sensors
@@ -18,6 +16,7 @@ from factorgraph_dyn.compiler import Kernel, compile
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.equations.sensors.together import outside_frames, stacked_noise
 from factorgraph_dyn.errors import CompileError, InputError
+from factorgraph_dyn.identification.progress import watched
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.logs import check_log_path, joint_columns, read_log, write_log
 from factorgraph_dyn.show.canvas import check_drawable
@@ -77,7 +76,7 @@ def estimate_log(
     measured = [each.sensor for each in logged]
     names = ["a", "tau", *(f"W[{frame}]" for frame in outside_frames(measured))]
     places = np.unique(np.linspace(0, read.samples - 1, min(LOOKED_AT, read.samples)).astype(int))
-    looked_at = [_at(mechanism, measured, samples, k) for k in _progress(places.tolist(), "innovations")]
+    looked_at = [_at(mechanism, measured, samples, k) for k in watched(places.tolist(), "innovations", None)]
     found = _estimates(mechanism, measured, samples, names)
     rows = [*_rows(mechanism, found), *_fits(looked_at)]
     print_rows(rows, format, f"Estimates of {mechanism.name}, {read.samples} samples")
@@ -85,12 +84,6 @@ def estimate_log(
         write_log(out, *_columns(mechanism, samples.t, found))
     if plot is not None:
         plot_estimates(mechanism, samples.t, found.means, found.deviations, plot)
-
-
-def _progress(places: Any, what: str) -> Any:
-    """The places, with a bar on the terminal while they are gone through."""
-    console = Console(stderr=True)
-    return track(places, what, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _at(mechanism: Mechanism, sensors: Sequence[Sensor], samples: Samples, k: int) -> Estimate:
@@ -112,13 +105,13 @@ def _estimates(mechanism: Mechanism, sensors: Sequence[Sensor], samples: Samples
             mechanism, "estimate", measurements=sensors, outputs=[*names, *(f"gain[{name}]" for name in names)]
         )
     except CompileError:
-        found = [_at(mechanism, sensors, samples, k) for k in _progress(range(len(samples.q)), "samples")]
+        found = [_at(mechanism, sensors, samples, k) for k in watched(range(len(samples.q)), "samples", None)]
         means = [np.array([each.mean(name) for each in found]) for name in names]
         deviations = [np.array([each.standard_deviation[name] for each in found]) for name in names]
         return Estimates(dict(zip(names, means, strict=True)), dict(zip(names, deviations, strict=True)))
     blocks = [
         _block(kernel, sensors, Samples(*(part[first : first + BLOCK] for part in samples)), first)
-        for first in _progress(range(0, len(samples.q), BLOCK), "samples")
+        for first in watched(range(0, len(samples.q), BLOCK), "samples", None)
     ]
     parts = [np.concatenate(part) for part in zip(*blocks, strict=True)]
     return Estimates(

@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.progress import track
 
 from factorgraph_dyn.checks import check_count, check_path, check_positive, random_generator, real_numbers
 from factorgraph_dyn.compiler import compile
@@ -28,6 +26,7 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.identification.base import Base, find_base
 from factorgraph_dyn.identification.columns import Columns, make_columns
 from factorgraph_dyn.identification.freedoms import Freedoms
+from factorgraph_dyn.identification.progress import watched
 from factorgraph_dyn.identification.samples import Samples
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.carried import carried
@@ -175,7 +174,7 @@ def excitation(
         _limit(mechanism, acceleration_limit, "acceleration_limit"),
     )
     judge = _Judge(columns, room)
-    shown = _shown(check_count(candidates, "candidates"), progress)
+    shown = watched(range(check_count(candidates, "candidates")), "motions", progress)
     best, cost, looked_at = _search(judge, random_generator(seed, "seed"), room, shown, candidates)
     if not np.isfinite(cost) or judge.strain(best) > 1.0:
         raise InputError(judge.too_strong(best))
@@ -384,9 +383,3 @@ def _limit(mechanism: Mechanism, given: npt.ArrayLike | None, name: str) -> Floa
     own = np.concatenate([np.broadcast_to(joint.velocity_limit, joint.nv) for joint in joints])
     falls = (natural_rate(mechanism) or 1.0) * np.concatenate([j.freedom_units(mechanism.size) for j in joints])
     return np.where(np.isfinite(own) & (own > 0), own, falls)
-
-
-def _shown(count: int, shown: bool | None) -> Iterable[int]:
-    console = Console(stderr=True)
-    disabled = not (console.is_terminal if shown is None else shown)
-    return track(range(count), "motions", console=console, transient=True, disable=disabled)

@@ -14,11 +14,9 @@ from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.progress import track
 
 from factorgraph_dyn.equations.free import EFFECTS
-from factorgraph_dyn.identification.base import Base, find_base
+from factorgraph_dyn.identification.base import ABSENT, Base, find_base
 from factorgraph_dyn.identification.columns import Columns, make_columns
 from factorgraph_dyn.identification.fit import Fit, determined_parameters, fit_base
 from factorgraph_dyn.identification.freedoms import Freedoms, find_freedoms
@@ -26,6 +24,7 @@ from factorgraph_dyn.identification.identified import Identified, JointFit
 from factorgraph_dyn.identification.physical import make_possible
 from factorgraph_dyn.identification.posterior import Unknowns, infer_unknowns
 from factorgraph_dyn.identification.prior import PriorLike, link_sizes, make_prior
+from factorgraph_dyn.identification.progress import watched
 from factorgraph_dyn.identification.samples import Samples, check_samples
 from factorgraph_dyn.identification.triangles import Triangle, find_triangles
 from factorgraph_dyn.model import Mechanism, check_mechanism
@@ -89,18 +88,12 @@ def identify(
     samples = check_samples(mechanism, q, v, a, tau)
     freedoms = find_freedoms(mechanism, samples.q, samples.tau)
     base = find_base(columns, freedoms)
-    triangles = find_triangles(columns, freedoms, base, samples, lambda starts: _watched(starts, progress))
+    triangles = find_triangles(columns, freedoms, base, samples, lambda starts: watched(starts, "samples", progress))
     fit = fit_base(triangles, base)
     before = make_prior(columns, triangles, _motion(samples), prior)
     unknowns = infer_unknowns(fit, base, before)
     p = make_possible(columns, unknowns, link_sizes(columns)) if physical else unknowns.mean
     return _identified(columns, freedoms, base, triangles, fit, unknowns, p, len(samples))
-
-
-def _watched(starts: Iterable[int], shown: bool | None) -> Iterable[int]:
-    console = Console(stderr=True)
-    disabled = not (console.is_terminal if shown is None else shown)
-    return track(list(starts), "samples", console=console, transient=True, disable=disabled)
 
 
 def _motion(samples: Samples) -> tuple[Floats, Floats]:
@@ -131,7 +124,7 @@ def _identified(
         deviations=deviations,
         base=determined_parameters(fit, base),
         structural=len(base),
-        determined=_determined(fit, base, unknowns),
+        determined=_determined(fit, base, unknowns, columns.units),
         fit=tuple(_joint_fit(*each, beta) for each in zip(triangles, fit.sigma.tolist(), strict=True)),
         samples=samples,
         condition=fit.condition,
@@ -152,9 +145,10 @@ def _effects(columns: Columns, p: Floats, deviation: Floats) -> tuple[dict[str, 
     return values, deviations
 
 
-def _determined(fit: Fit, base: Base, unknowns: Unknowns) -> dict[str, str]:
+def _determined(fit: Fit, base: Base, unknowns: Unknowns, units: Floats) -> dict[str, str]:
     """How the data determine each unknown."""
-    touched = (fit.R @ base.K != 0).any(axis=0)
+    shown = np.linalg.norm(fit.R @ base.K, axis=0) * units
+    touched = shown > ABSENT * shown.max(initial=0.0)
     words = np.where(~touched, "not at all", np.where(unknowns.unseen, "combined", "alone"))
     return dict(zip(base.names, words.tolist(), strict=True))
 

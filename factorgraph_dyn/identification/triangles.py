@@ -11,7 +11,7 @@ out. Runs once a block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from factorgraph_dyn.identification.samples import Samples
 from factorgraph_dyn.spatial import Floats
 
 BLOCK = 1024  # samples whose regressors are in memory at once
-Watch = Callable[[Iterable[int]], Iterable[int]]  # goes through the starts of blocks, and may show how far
+Watch = Callable[[Sequence[int]], Iterable[int]]  # goes through the starts of blocks, and may show how far
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,11 +56,11 @@ def test_a_seed_determines_it():
 def test_ctrl_c_keeps_the_best(monkeypatch):
     from factorgraph_dyn.identification import excitation
 
-    def interrupted(count, _):
+    def interrupted(*_):
         yield from range(5)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(excitation, "_shown", interrupted)
+    monkeypatch.setattr(excitation, "watched", interrupted)
     assert fgd.excitation(fgd.robots.rrr()).candidates == 5
 
 
