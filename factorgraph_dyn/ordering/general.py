@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from factorgraph_dyn.equations import LinearGraph, Variable
@@ -22,16 +22,22 @@ def colamd(graph: LinearGraph) -> Sequence[Variable]:
     """Column approximate minimum degree (Davis et al., 2004)."""
     import gtsam
 
-    return _from_gtsam(graph, gtsam.Ordering.OrderingType.COLAMD)
+    factors = [[variable for variable, _ in factor.blocks] for factor in graph.factors]
+    return _from_gtsam(graph.variables, factors, gtsam.Ordering.OrderingType.COLAMD)
 
 
 def metis(graph: LinearGraph) -> Sequence[Variable]:
-    """Nested dissection (Karypis & Kumar, 1998): a divide-and-conquer algorithm."""
+    """Nested dissection (Karypis & Kumar, 1998): a divide-and-conquer algorithm.
+
+    Variables that share no factor with another come first: METIS, given one of them, writes beyond its memory.
+    """
     import gtsam
 
-    if len(graph.variables) < 2:
-        return graph.variables
-    return _from_gtsam(graph, gtsam.Ordering.OrderingType.METIS)
+    sharing = [[variable for variable, _ in factor.blocks] for factor in graph.factors if len(factor.blocks) > 1]
+    joined = {variable for variables in sharing for variable in variables}
+    alone = [variable for variable in graph.variables if variable not in joined]
+    rest = [variable for variable in graph.variables if variable in joined]
+    return [*alone, *_from_gtsam(rest, sharing, gtsam.Ordering.OrderingType.METIS)] if rest else alone
 
 
 def min_degree(graph: LinearGraph) -> Sequence[Variable]:
@@ -85,13 +91,14 @@ def _greedy(graph: LinearGraph, cost: Callable[[StructuralElimination, Variable]
     return order
 
 
-def _from_gtsam(graph: LinearGraph, algorithm: Any) -> Sequence[Variable]:
+def _from_gtsam(
+    variables: Sequence[Variable], factors: Iterable[Iterable[Variable]], algorithm: Any
+) -> Sequence[Variable]:
     import gtsam
 
-    key = {variable: index for index, variable in enumerate(graph.variables)}
+    key = {variable: index for index, variable in enumerate(variables)}
     symbolic = gtsam.SymbolicFactorGraph()
-    for factor in graph.factors:
-        keys = gtsam.KeyVector([key[variable] for variable, _ in factor.blocks])
-        symbolic.push_back(gtsam.SymbolicFactor.FromKeys(keys))
+    for factor in factors:
+        symbolic.push_back(gtsam.SymbolicFactor.FromKeys(gtsam.KeyVector([key[variable] for variable in factor])))
     ordering = gtsam.Ordering.CreateSymbolicFactorGraph(algorithm, symbolic)
-    return [graph.variables[ordering.at(i)] for i in range(ordering.size())]
+    return [variables[ordering.at(i)] for i in range(ordering.size())]

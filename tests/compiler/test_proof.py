@@ -14,12 +14,13 @@ from factorgraph_dyn.compiler import compile
 from factorgraph_dyn.compiler.kernel import cache
 from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates
 from factorgraph_dyn.compiler.proof.proof import ALLOWED, GOOD, Trial
-from factorgraph_dyn.compiler.route import CHEAP, Route
+from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.model.units import described_in, natural
 from tests.helpers import lossy, mixed_tree, relative_error
 
 trace_module = sys.modules["factorgraph_dyn.compiler.trace"]
+compile_module = sys.modules["factorgraph_dyn.compiler.kernel.compile"]
 SMALL_ERROR = 1e-6  # a wrong number that looks right
 
 PROBLEMS = {
@@ -296,6 +297,30 @@ def test_a_kernel_that_no_route_mends_is_refused(no_cache, monkeypatch):
     assert caught.value.details["proof"].accuracy > ALLOWED
 
 
+def test_without_a_word_about_the_ordering_another_one_is_found(no_cache, monkeypatch):
+    """Where the classical orderings have no safe pivots, and the equations have an answer."""
+    attempt = compile_module._attempt
+
+    def unless_classical(trial, mechanism, problem, ordering, *others):
+        if ordering in ("aba", "crba"):
+            raise fgd.CompileError("The ordering has no safe pivot.")
+        return attempt(trial, mechanism, problem, ordering, *others)
+
+    monkeypatch.setattr(compile_module, "_attempt", unless_classical)
+    mechanism = fgd.robots.five_bar()
+    assert fgd.compile(mechanism, "forward").ordering.name == "colamd"
+    with pytest.raises(fgd.CompileError, match="no safe pivot"):
+        fgd.compile(mechanism, "forward", ordering="aba")
+
+
+@pytest.mark.parametrize("ordering", ["metis", "colamd", "min_degree", "min_fill", "natural"])
+def test_careful_routes_have_orderings_of_variables_that_stand_alone(ordering):
+    """Where all motion is given, accelerations of links share no equation: METIS wrote beyond its memory."""
+    mechanism = fgd.robots.rrr()
+    traced = trace_module.trace(mechanism, make_problem(mechanism, "inverse"), ordering, CAREFUL[-1])
+    assert len(set(traced.ordering.variables)) == 9
+
+
 def test_refusals_keep_their_own_words():
     with pytest.raises(fgd.CompileError, match="is not determined"):
         compile(fgd.robots.five_bar(), "forward", outputs=["F[tip]"])
@@ -331,7 +356,7 @@ def test_accuracy_survives_cache_and_pickling(tmp_path, monkeypatch):
     first = compile(fgd.robots.rrr(), "forward")
     assert 0 < first.accuracy < GOOD
     calls = []
-    monkeypatch.setattr(sys.modules["factorgraph_dyn.compiler.kernel.compile"], "Trial", calls.append)
+    monkeypatch.setattr(compile_module, "Trial", calls.append)
     assert compile(fgd.robots.rrr(), "forward").accuracy == first.accuracy
     assert pickle.loads(pickle.dumps(first)).accuracy == first.accuracy
     assert not calls

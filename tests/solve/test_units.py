@@ -312,6 +312,17 @@ def test_a_description_changes_no_matrix(name, description):
     assert_same(h2 * units.tau / own.tau, h / own.tau)
 
 
+@pytest.mark.parametrize("description", ["mm, g", "km, t"])
+@pytest.mark.parametrize("name", ["tree1", "puma560", "five_bar"])
+def test_a_description_changes_no_derivative(name, description):
+    mechanism, q, v, tau, units, own = described(name, description)
+    first = fgd.derivatives(mechanism, q, v, tau=tau)
+    second = fgd.derivatives(units.mechanism, q / units.q, v / units.v, tau=tau / units.tau)
+    for output, by in (("da_dq", "v"), ("da_dv", "v"), ("da_dtau", "tau")):
+        given, mine = (np.outer(scale.v, 1 / getattr(scale, by)) for scale in (units, own))
+        assert_same(getattr(second, output) * given / mine, getattr(first, output) / mine)
+
+
 @pytest.mark.parametrize("description", DESCRIPTIONS)
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_a_description_changes_no_diagnosis_and_no_projection(name, description):

@@ -49,6 +49,7 @@ from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
 
 _ENTRIES = (*ENTRY_POINTS, "fastcall")
+_GENERAL = ("colamd", "metis")  # orderings for what the classical ones have no safe pivots for
 _MOST_AXES = 24 if np.__version__.startswith("1.") else 56  # of all results; NumPy's 32 or 64, without 8 for batches
 _ROOMS = ("model", "motion", "equations", "ordering", "compiler")
 
@@ -181,6 +182,8 @@ def _cheapest(mechanism: Mechanism, problem: Problem, auto: OrderingLike, host: 
 def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -> tuple[Kernel, str | Ordering]:
     """The kernel of the first candidate whose proof leaves nothing to wish for, else the classical one's; its ordering.
 
+    Where that is refused although the equations have an answer, as loops may have it, general orderings are tried.
+
     Raises:
         CompileError: As the classical ordering does.
     """
@@ -192,7 +195,14 @@ def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -
             if made.proof.is_good:
                 cache.write(_key(mechanism, problem, candidate.ordering, host), made.entry)
                 return _kernel(mechanism, problem, candidate.ordering, made.entry.facts, made.code), candidate.ordering
-    return _compiled(mechanism, problem, classical.ordering, host, classical.traced), classical.ordering
+    try:
+        return _compiled(mechanism, problem, classical.ordering, host, classical.traced), classical.ordering
+    except CompileError:
+        if trial.is_regular:  # nobody asked for this ordering, and the problem has an answer
+            for ordering in _GENERAL:
+                with suppress(CompileError):
+                    return _compiled(mechanism, problem, ordering, host), ordering
+        raise
 
 
 def _key(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine) -> str:
