@@ -86,7 +86,7 @@ def test_effects_and_springs(seed):
     assert relative_error(found.friction, np.concatenate([j.friction for j in truth.movable_joints])) < RECOVERED
 
 
-@pytest.mark.parametrize("name", ["five_bar", "four_bar", pytest.param("stewart", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["five_bar", "four_bar"])
 def test_closed_mechanisms_from_torques_of_motors(name):
     truth = getattr(fgd.robots, name)()
     motion, other = states(truth, 40, 1), states(truth, 5, 2)
