@@ -103,7 +103,7 @@ def solve(
 
     The file holds q, v and, by problem: tau (forward), a (inverse), or a and tau with null where
     unknown, or as objects by joint name (hybrid); and optionally external_wrenches by the name of a link or
-    frame, and wrench_axes, local or world.
+    frame, and axes, local or world.
 
     For rrr: {"q": \\[0, 0, 0], "v": \\[0, 0, 0], "tau": \\[1, 2, 3]}
 
@@ -141,13 +141,13 @@ def _read_state(path: Path, problem: str) -> dict[str, Any]:
     needed = PROBLEMS[problem].arguments
     if not isinstance(content, dict):
         raise InputError(f"The state file {str(path)!r} must hold an object with {', '.join(needed)}.")
-    allowed = (*needed, "external_wrenches", "wrench_axes")
+    allowed = (*needed, "external_wrenches", "axes")
     missing = [key for key in needed if key not in content]
     unknown = [key for key in content if key not in allowed]
     if missing or unknown:
         raise InputError(
             f"The state file {str(path)!r} holds {', '.join(content) or 'nothing'}; the {problem} problem "
-            f"needs {', '.join(needed)} and may have external_wrenches and wrench_axes."
+            f"needs {', '.join(needed)} and may have external_wrenches and axes."
         )
     return {key: _null_to_nan(value) for key, value in content.items()}
 

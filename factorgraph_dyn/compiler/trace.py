@@ -258,7 +258,7 @@ class Tracer:
         wrenches = {name: self.values[f"wrench[{name}]"] for name in self.problem.pushed}
         pushes = contact_pushes(self.mechanism, state.q, self.problem.contacts)
         axes, moving = self.problem.wrench_axes, self._moving(state)
-        graph = dynamics_graph(state, known, wrenches, wrench_axes=axes, classical=True, pushes=pushes, moving=moving)
+        graph = dynamics_graph(state, known, wrenches, axes=axes, classical=True, pushes=pushes, moving=moving)
         return state, graph
 
     def _moving(self, state: State) -> LinkMotion | None:

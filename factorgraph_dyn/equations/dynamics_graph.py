@@ -48,7 +48,7 @@ def dynamics_graph(
     known: Known,
     external_wrenches: Mapping[str, Array] | None = None,
     *,
-    wrench_axes: str = "local",
+    axes: str = "local",
     classical: bool = False,
     pushes: Pushes | None = None,
     moving: LinkMotion | None = None,
@@ -59,7 +59,7 @@ def dynamics_graph(
         state: The mechanism at (q, v).
         known: Which accelerations and torques are given, and their values.
         external_wrenches: Wrench [moment; force] from outside, about its origin, by the name of a link or frame.
-        wrench_axes: "local": in the link's or frame's own axes; "world": in those of the world.
+        axes: "local": in the link's or frame's own axes; "world": in those of the world.
         classical: Let A be the classical accelerations of the links' origins instead of the spatial ones.
         pushes: Variables that push links, and the wrenches of their units in the link's frame, by link name.
         moving: How all links of the tree move, and what that takes, where it is known (``equations/known_motion``).
@@ -79,7 +79,7 @@ def dynamics_graph(
     for name, wrench in external.items():
         state.mechanism.place(name)
         _check_shape(wrench, 6, f"The external wrench on {name!r}")
-    external = link_wrenches(state.mechanism, state.q, external, check_axes(wrench_axes))
+    external = link_wrenches(state.mechanism, state.q, external, check_axes(axes))
     equations = _accelerations(state, classical, moving)
     equations += _wrenches(state, external, _checked_pushes(state.mechanism, pushes), classical, moving)
     equations += _torques(state)

@@ -230,7 +230,7 @@ def make_problem(
     external_wrenches: Sequence[str] = (),
     guards: bool = True,
     *,
-    wrench_axes: str = "local",
+    axes: str = "local",
     contacts: Sequence[ContactLike] = (),
     measurements: Sequence[Sensor] = (),
     parameters: str | Sequence[str] | None = None,
@@ -247,7 +247,7 @@ def make_problem(
         outputs: Results to give instead of the usual ones.
         external_wrenches: Links and frames on which an external wrench acts.
         guards: Whether its kernel looks for states that it cannot answer.
-        wrench_axes: Of these wrenches, "local" or "world".
+        axes: Of these wrenches, "local" or "world".
         contacts: For iwim, places where forces act, as for ``fgd.iwim``.
         measurements: For estimates, sensors, which need no values.
         parameters: What is an argument instead of a constant: links (or "all"), armature[joint], gravity, ...
@@ -268,7 +268,7 @@ def make_problem(
     places = _contacts(mechanism, name, contacts)
     if kind.inputs and not (motors.any() or places):
         raise no_inputs(mechanism)
-    axes, free = check_axes(wrench_axes), _free(mechanism, name, parameters)
+    axes, free = check_axes(axes), _free(mechanism, name, parameters)
     asked = Problem(name, (), entries[kind.a], entries[kind.tau], pushed, guarded, axes, places, sensors, free)
     return replace(asked, outputs=_outputs(mechanism, asked, outputs))
 

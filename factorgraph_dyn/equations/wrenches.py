@@ -21,7 +21,7 @@ from factorgraph_dyn.spatial import Array, inverse_adjoint, pose
 
 def check_axes(axes: object) -> str:
     """The axes of wrenches, if they are such, or an InputError."""
-    return check_choice(axes, AXES, "wrench_axes")
+    return check_choice(axes, AXES, "axes")
 
 
 def link_wrenches(

@@ -41,7 +41,7 @@ def forward_dynamics(
     *,
     ordering: OrderingLike = PROBLEMS["forward"].solved_in,
     external_wrenches: Wrenches | None = None,
-    wrench_axes: Axes = "local",
+    axes: Axes = "local",
     method: str = "sequential",
     internal_wrenches: InternalWrenches = "least_norm",
 ) -> Solution:
@@ -54,7 +54,7 @@ def forward_dynamics(
         tau: Joint torques, N m and N, shape (nv,).
         ordering: Name of an ordering, or variable names in the order of elimination.
         external_wrenches: Wrench [moment; force] about the origin of a link or frame, by its name.
-        wrench_axes: "local": wrenches in the link's or frame's own axes; "world": in those of the world.
+        axes: "local": wrenches in the link's or frame's own axes; "world": in those of the world.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
         internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least (moments over the
             mechanism's length beside forces) and names them in ``Solution.not_unique``, "error" refuses, "planar"
@@ -72,7 +72,7 @@ def forward_dynamics(
     """
     known = Known.forward(check_mechanism(mechanism).check_v(tau, "tau"))
     options = LoopOptions((), internal_wrenches)
-    return _solve(mechanism, q, v, known, ordering, external_wrenches, wrench_axes, method, options)
+    return _solve(mechanism, q, v, known, ordering, external_wrenches, axes, method, options)
 
 
 def inverse_dynamics(
@@ -84,7 +84,7 @@ def inverse_dynamics(
     actuated: Iterable[str] | None = None,
     ordering: OrderingLike = PROBLEMS["inverse"].solved_in,
     external_wrenches: Wrenches | None = None,
-    wrench_axes: Axes = "local",
+    axes: Axes = "local",
     method: str = "sequential",
     objective: Objective | Sequence[Objective] | None = None,
     internal_wrenches: InternalWrenches = "least_norm",
@@ -102,7 +102,7 @@ def inverse_dynamics(
         ordering: Name of an ordering, or variable names in the order of elimination. Where there are tens of
             loops, "colamd" is faster: its time grows with their number, not with its third power.
         external_wrenches: Wrench [moment; force] about the origin of a link or frame, by its name.
-        wrench_axes: "local": wrenches in the link's or frame's own axes; "world": in those of the world.
+        axes: "local": wrenches in the link's or frame's own axes; "world": in those of the world.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
         objective: What to minimise where the physics leaves torques free, such as MinimumTorque().
         internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least (moments over the
@@ -120,7 +120,7 @@ def inverse_dynamics(
     """
     known = Known.inverse(check_mechanism(mechanism).check_v(a, "a"), mechanism.torque_entries(actuated))
     options = LoopOptions(as_objectives(objective), internal_wrenches)
-    return _solve(mechanism, q, v, known, ordering, external_wrenches, wrench_axes, method, options)
+    return _solve(mechanism, q, v, known, ordering, external_wrenches, axes, method, options)
 
 
 def hybrid_dynamics(
@@ -132,7 +132,7 @@ def hybrid_dynamics(
     tau: given.Partial,
     ordering: OrderingLike = PROBLEMS["hybrid"].solved_in,
     external_wrenches: Wrenches | None = None,
-    wrench_axes: Axes = "local",
+    axes: Axes = "local",
     method: str = "sequential",
     objective: Objective | Sequence[Objective] | None = None,
     internal_wrenches: InternalWrenches = "least_norm",
@@ -147,7 +147,7 @@ def hybrid_dynamics(
         tau: Known joint torques, in the same way.
         ordering: Name of an ordering, or variable names in the order of elimination.
         external_wrenches: Wrench [moment; force] about the origin of a link or frame, by its name.
-        wrench_axes: "local": wrenches in the link's or frame's own axes; "world": in those of the world.
+        axes: "local": wrenches in the link's or frame's own axes; "world": in those of the world.
         method: "sequential" or "multifrontal" elimination; with loops always sequential.
         objective: What to minimise where the physics leaves torques free, such as MinimumTorque().
         internal_wrenches: Where loops leave wrenches free: "least_norm" takes the least (moments over the
@@ -166,7 +166,7 @@ def hybrid_dynamics(
     """
     known = given.hybrid_known(mechanism, a, tau)
     options = LoopOptions(as_objectives(objective), internal_wrenches)
-    return _solve(mechanism, q, v, known, ordering, external_wrenches, wrench_axes, method, options)
+    return _solve(mechanism, q, v, known, ordering, external_wrenches, axes, method, options)
 
 
 def check_state(mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike) -> State:
@@ -184,14 +184,14 @@ def solve_dynamics(
     *,
     ordering: OrderingLike,
     external_wrenches: Wrenches | None = None,
-    wrench_axes: Axes = "local",
+    axes: Axes = "local",
     method: str = "sequential",
     options: LoopOptions = NO_OPTIONS,
 ) -> Solution:
     """The answer for a mechanism at a state, given what is known."""
     mechanism = state.mechanism
     placed = given.check_wrenches(mechanism, external_wrenches)
-    external = link_wrenches(mechanism, state.q, placed, check_axes(wrench_axes))
+    external = link_wrenches(mechanism, state.q, placed, check_axes(axes))
     graph = dynamics_graph(state, known, external)
     if mechanism.is_closed_kind or options.objectives:
         check_method(method)
@@ -223,7 +223,7 @@ def _solve(
     known: Known,
     ordering: OrderingLike,
     external_wrenches: Wrenches | None,
-    wrench_axes: Axes,
+    axes: Axes,
     method: str,
     options: LoopOptions,
 ) -> Solution:
@@ -233,7 +233,7 @@ def _solve(
         known,
         ordering=ordering,
         external_wrenches=external_wrenches,
-        wrench_axes=wrench_axes,
+        axes=axes,
         method=method,
         options=options,
     )

@@ -81,7 +81,7 @@ class Trajectory:
 
         Args:
             path: An HTML file to write; without one, the result can be saved later.
-            options: What ``fgd.view`` takes besides: wrenches, wrench_axes, meshes.
+            options: What ``fgd.view`` takes besides: wrenches, axes, meshes.
         """
         return import_module("factorgraph_dyn.show.view.view").view(self.mechanism, self, path, **options)
 

@@ -63,7 +63,7 @@ def test_compare_prints_a_table():
     ],
 )
 def test_solve(tmp_path, problem, given):
-    push = {"external_wrenches": {"link3": [0, 0, 0, 1, 0, 0]}, "wrench_axes": "world"}
+    push = {"external_wrenches": {"link3": [0, 0, 0, 1, 0, 0]}, "axes": "world"}
     state = {"q": [0.1, 0.2, 0.3], "v": [1, 1, 1], **given, **push}
     path = tmp_path / "state.json"
     path.write_text(json.dumps(state))

@@ -122,7 +122,7 @@ def test_notebooks_show_the_page():
     [
         ({"q_or_trajectory": [0.0, 0.0]}, "shape"),
         ({"wrenches": {"nowhere": np.zeros(6)}}, "'nowhere' is not in mechanism"),
-        ({"wrenches": {"link3": np.zeros(6)}, "wrench_axes": "body"}, "wrench_axes"),
+        ({"wrenches": {"link3": np.zeros(6)}, "axes": "body"}, "axes"),
         ({"q_or_trajectory": np.zeros((0, 3))}, "no configuration"),
         ({"wrenches": {"link3": np.zeros(5)}}, "wrench on 'link3'"),
         ({"path": "page.txt"}, "must end in .html"),

@@ -33,7 +33,7 @@ def test_wrenches_at_links_and_frames(seed, axes):
     wrenches = {
         name: rng.normal(size=6) for name in ("tool", mechanism.link_names[-1], mechanism.link_names[1], "base")
     }
-    words = {"external_wrenches": wrenches, "wrench_axes": axes}
+    words = {"external_wrenches": wrenches, "axes": axes}
     tau = fgd.inverse_dynamics(mechanism, q, v, a, **words).tau
     assert relative_error(tau, pushed_torques(mechanism, q, v, a, wrenches, axes)) < EXACT
     assert relative_error(fgd.forward_dynamics(mechanism, q, v, tau, **words).a, a) < AGREEMENT
@@ -47,11 +47,11 @@ def test_wrenches_on_closed_loops(axes):
     mechanism = with_frame(fgd.robots.five_bar())
     q, v = mechanism.random_state(0)
     tau, push = np.zeros(mechanism.nv), np.arange(1.0, 7.0)
-    words = {"external_wrenches": {"tool": push}, "wrench_axes": axes}
+    words = {"external_wrenches": {"tool": push}, "axes": axes}
     a = fgd.forward_dynamics(mechanism, q, v, tau, **words).a
     same = tau + fgd.jacobian(mechanism, q, "tool", axes=axes).T @ push
     assert relative_error(a, fgd.forward_dynamics(mechanism, q, v, same).a) < AGREEMENT
-    kernel = fgd.compile(mechanism, "forward", external_wrenches=["tool"], wrench_axes=axes)
+    kernel = fgd.compile(mechanism, "forward", external_wrenches=["tool"], axes=axes)
     assert relative_error(kernel(q, v, tau, push), a) < AGREEMENT
 
 
@@ -63,7 +63,7 @@ def test_kernels_take_wrenches_at_frames(seed, axes):
     places = ["tool", mechanism.link_names[2]]
     q, v = states(mechanism, seed, (3,))
     a, tool, link = rng.normal(size=v.shape), *rng.normal(size=(2, 3, 6))
-    kernel = fgd.compile(mechanism, "inverse", external_wrenches=places, wrench_axes=axes)
+    kernel = fgd.compile(mechanism, "inverse", external_wrenches=places, axes=axes)
     assert kernel.arguments == ("q", "v", "a", "wrench[tool]", f"wrench[{mechanism.link_names[2]}]")
     assert kernel.accuracy < 1e-10
     tau = kernel(q, v, a, tool, link)
@@ -81,11 +81,10 @@ def test_wrenches_after_links_are_merged():
     push = np.arange(1.0, 7.0)
     for axes in ("local", "world"):
         taus = [
-            fgd.inverse_dynamics(m, q, v, v, external_wrenches={gone: push}, wrench_axes=axes).tau
-            for m in (mechanism, merged)
+            fgd.inverse_dynamics(m, q, v, v, external_wrenches={gone: push}, axes=axes).tau for m in (mechanism, merged)
         ]
         assert relative_error(*taus) < EXACT
-        kernel = fgd.compile(merged, "inverse", external_wrenches=[gone], wrench_axes=axes)
+        kernel = fgd.compile(merged, "inverse", external_wrenches=[gone], axes=axes)
         assert relative_error(kernel(q, v, v, push), taus[0]) < EXACT
 
 
@@ -93,10 +92,10 @@ def test_axes_are_words():
     arm = fgd.robots.rrr()
     zero = np.zeros(3)
     for ask in (
-        lambda: fgd.inverse_dynamics(arm, zero, zero, zero, wrench_axes="link"),
-        lambda: fgd.compile(arm, "inverse", external_wrenches=["link1"], wrench_axes="link"),
+        lambda: fgd.inverse_dynamics(arm, zero, zero, zero, axes="link"),
+        lambda: fgd.compile(arm, "inverse", external_wrenches=["link1"], axes="link"),
     ):
-        with pytest.raises(fgd.InputError, match="wrench_axes is 'link'; it must be one of: local, world"):
+        with pytest.raises(fgd.InputError, match="axes is 'link'; it must be one of: local, world"):
             ask()
     with pytest.raises(fgd.InputError, match=r"Link or frame 'hand' is not in.*link3"):
         fgd.compile(arm, "inverse", external_wrenches=["hand"])

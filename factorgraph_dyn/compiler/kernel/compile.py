@@ -63,7 +63,7 @@ def compile(
     actuated: Iterable[str] | None = None,
     outputs: Sequence[str] | None = None,
     external_wrenches: Sequence[str] = (),
-    wrench_axes: Axes = "local",
+    axes: Axes = "local",
     contacts: Sequence[ContactLike] = (),
     guards: bool = True,
     parameters: str | Sequence[str] | None = None,
@@ -92,7 +92,7 @@ def compile(
             argument after those of the output, for q its freedoms (see docs/understand/derivatives.md).
         external_wrenches: Links and frames on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] about its origin.
-        wrench_axes: "local": these wrenches in the link's or frame's own axes; "world": in those of the world.
+        axes: Of these wrenches, not of results. "local": the link's or frame's own axes; "world": those of the world.
         contacts: For iwim, places where forces act, columns after the motors': names of links or frames, or
             ``Contact``, as ``fgd.iwim`` takes them.
         guards: Whether it answers nan at states it cannot answer: far from closing loops, accelerations that
@@ -131,7 +131,7 @@ def compile(
         outputs,
         external_wrenches,
         guards,
-        wrench_axes=wrench_axes,
+        axes=axes,
         contacts=contacts,
         parameters=parameters,
         measurements=measurements,

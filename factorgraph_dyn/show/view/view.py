@@ -63,7 +63,7 @@ def view(
     path: str | Path | None = None,
     *,
     wrenches: Mapping[str, npt.ArrayLike] | None = None,
-    wrench_axes: str = "local",
+    axes: str = "local",
     meshes: str | Path | Iterable[str | Path] = (),
 ) -> View:
     """A page that shows a mechanism: bodies, joint axes, inertias, loops and frames, with sliders and a time bar.
@@ -78,7 +78,7 @@ def view(
         path: An HTML file to write; without one, the result can be saved later.
         wrenches: Forces to draw as arrows: [moment; force] by link or frame that they act on, or by joint or loop, as
             `Solution.wrenches` has them; shape (6,) or (times, 6).
-        wrench_axes: Of wrenches on links and frames: "local", in the link's or frame's own axes, or "world".
+        axes: Of wrenches on links and frames: "local", in the link's or frame's own axes, or "world".
         meshes: Folders in which meshes may lie besides the model file's own and the packages it names.
 
     Raises:
@@ -90,7 +90,7 @@ def view(
     check_mechanism(mechanism)
     given = {} if wrenches is None else wrenches
     check_mapping(given, "wrenches", "a dict of wrenches by link, frame, joint or loop")
-    axes = check_choice(wrench_axes, AXES, "wrench_axes")
+    axes = check_choice(axes, AXES, "axes")
     listed = [meshes] if isinstance(meshes, str | PathLike) else meshes
     folders = [check_path(folder, "A folder of meshes") for folder in check_parts(listed, object, "meshes", "folders")]
     q, kept, told = _moments(mechanism, q_or_trajectory)

@@ -92,7 +92,7 @@ def estimate(
     *,
     actuated: Iterable[str] | None = None,
     external_wrenches: Wrenches | None = None,
-    wrench_axes: Axes = "local",
+    axes: Axes = "local",
     model_noise: ModelNoise | None = None,
     undetermined: str = "error",
 ) -> Estimate:
@@ -106,7 +106,7 @@ def estimate(
         actuated: Joints that have a motor; the others have no torque. By default those marked actuated.
         external_wrenches: Known wrenches [moment; force] about the origin of a link or frame, by its name. Unknown ones
             are named by a sensor ``ExternalWrench(frame, value, sigma)``.
-        wrench_axes: "local": known wrenches in the link's or frame's own axes; "world": in those of the world.
+        axes: "local": known wrenches in the link's or frame's own axes; "world": in those of the world.
         model_noise: Standard deviation of the balance of every link [moment; force], one number or six, or a
             covariance, or these by link name; without it the equations hold exactly.
         undetermined: What to do where the measurements leave variables open: "error" names them and sensors that
@@ -134,7 +134,7 @@ def estimate(
     for link in noises:
         pushes.setdefault(link, []).append((_disturbance(link), np.eye(6)))
     placed = given.check_wrenches(mechanism, external_wrenches)
-    form = dynamics_form(state, pushes, link_wrenches(mechanism, state.q, placed, check_axes(wrench_axes)))
+    form = dynamics_form(state, pushes, link_wrenches(mechanism, state.q, placed, check_axes(axes)))
     rows = closures(form) + _without_motor(form, actuated)
     rows += _disturbances(form, noises)
     found = infer(Estimate, form, sensors, rows, undetermined)

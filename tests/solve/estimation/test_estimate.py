@@ -323,7 +323,7 @@ def test_axes_of_the_world_are_axes_turned():
     assert np.isclose(world.log_likelihood, local.log_likelihood, rtol=1e-12)
     W, turned = np.arange(6.0), np.kron(np.eye(2), R) @ np.arange(6.0)
     sensors = torques(mechanism, tau, 0.1)
-    known = fgd.estimate(mechanism, q, v, sensors, external_wrenches={"hand": turned}, wrench_axes="world")
+    known = fgd.estimate(mechanism, q, v, sensors, external_wrenches={"hand": turned}, axes="world")
     assert np.allclose(known.a, fgd.estimate(mechanism, q, v, sensors, external_wrenches={"hand": W}).a, rtol=1e-10)
     rates = [S.Velocity(name, 1.0, 1.0) for name in mechanism.joint_names]
     level = fgd.estimate_velocity(mechanism, q, [*rates, S.PointVelocity("hand", components="z", axes="world")])
