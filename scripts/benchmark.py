@@ -6,7 +6,8 @@
 
 All by default. Needs the extra ``dev`` (Pinocchio and MuJoCo); nothing else should run on the machine meanwhile. With
 gcc and CasADi (``pip install casadi``), kernels are compared with Pinocchio's algorithms as CasADi writes them in C,
-too, which takes some minutes the first time.
+too, which takes some minutes the first time. ``FACTORGRAPH_DYN_INSTRUCTIONS=avx2`` measures
+kernels as machines without AVX-512 have them.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # before NumPy is imported: one core
 
+import ctypes
 import sys
 import time
+from collections.abc import Callable
 
 import gtsam
 import numpy as np
@@ -25,7 +28,9 @@ import numpy as np
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compare.benchmark import benchmark_kernels, machine_name
 from factorgraph_dyn.compare.timing import best_of
+from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.kernel.cache import ENVIRONMENT_VARIABLE
+from factorgraph_dyn.compiler.program import Operations
 from factorgraph_dyn.compiler.proof.proof import Trial
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
@@ -34,22 +39,38 @@ ARMS_AND_HUMANOID = ("puma560", "ur5", "panda", "humanoid")
 
 
 def kernels() -> None:
-    """Kernels beside Pinocchio, its algorithms as CasADi's C, and MuJoCo; and the share of the machine's peak."""
-    peak = peak_flops()
+    """Kernels beside Pinocchio, its algorithms as CasADi's C, and MuJoCo; and the share of what pipes allow."""
+    hertz = clock()
     rows = []
     for name in ARMS_AND_HUMANOID:
-        for row in benchmark_kernels(fgd.robots.BUILT_IN[name](), casadi=True):
-            row["share of peak"] = f"{100 * row['operations'] / row['ns a state'] / (1e-9 * peak):.0f} %"
+        mechanism = fgd.robots.BUILT_IN[name]()
+        for row in benchmark_kernels(mechanism, casadi=True):
+            bound = 1e9 * bound_cycles(fgd.compile(mechanism, row["problem"]).operations) / hertz
+            row["share of bound"] = f"{100 * bound / row['ns a state']:.0f} %"
             rows.append(row)
-    markdown(f"Kernels, batches of 4096 (measured peak {1e-9 * peak:.0f} Gflop/s: matrix products)", rows)
+    instructions = {8: "AVX-512", 4: "AVX2"}.get(machine.host().width, "vectors of two")
+    markdown(f"Kernels, {instructions}, batches of 4096 ({1e-9 * hertz:.2f} GHz)", rows)
 
 
-def peak_flops() -> float:
-    """Floating-point operations a second that one core reaches in a large matrix product."""
-    n = 768
-    a, b = np.random.default_rng(0).normal(size=(2, n, n))
-    out = np.empty((n, n))
-    return 2 * n**3 / best_of(lambda: np.matmul(a, b, out=out), 20)
+def bound_cycles(operations: Operations) -> float:
+    """Cycles a state: two 256-bit pipes for multiplications, fused or not, and 10 a vector for a sine and cosine.
+
+    Zen 4 has as many for AVX-512; processors with two 512-bit pipes have twice as many.
+    """
+    return (operations.multiplications / 2 + 10 * operations.sincos) / 4
+
+
+def clock() -> float:
+    """Additions that depend on each other which the core does in a second: its clock, Hz; nan on other machines."""
+    host = machine.host()
+    if not host.is_x86:
+        return float("nan")
+    text = r"spin:\0A1:\0A" + r"addq $1, %rax\0A" * 32 + r"decq %rdi\0Ajnz 1b\0Aretq"
+    ir = f'module asm "{text}"\ndeclare dso_local void @spin(i64)\n'
+    ir += "define void @go(i64 %n) {\n  call void @spin(i64 %n)\n  ret void\n}\n"
+    code = machine.load(machine.object_code(ir, host), ("go",), host)
+    go = ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.addresses["go"])
+    return 32 * 3000 / best_of(lambda: go(3000), 500)
 
 
 def derivatives() -> None:
@@ -163,13 +184,15 @@ def identification() -> None:
 
 
 def compile_times() -> None:
-    """Time to compile with an empty cache, the share that the proof takes of it, and to load from a full one."""
+    """CPU time to compile with an empty cache, the share that the proof takes of it, and to load from a full one."""
     rows = []
-    mechanisms = [fgd.robots.BUILT_IN[name]() for name in ARMS_AND_HUMANOID] + [fgd.robots.pendulum(200)]
+    mechanisms = [fgd.robots.BUILT_IN[name]() for name in ARMS_AND_HUMANOID]
+    mechanisms += [fgd.robots.random_tree(50, seed=0, kinds=("revolute",)), fgd.robots.pendulum(200)]
+    fgd.compile(fgd.robots.rrr())  # imports what compiling needs
     for mechanism in mechanisms:
         for problem in ("inverse", "forward"):
             with fresh_cache():
-                cold = seconds(lambda m=mechanism, p=problem: fgd.compile(m, p))
+                cold = seconds(lambda m=mechanism, p=problem: fgd.compile(m, p), time.process_time)
                 warm = best_of(lambda m=mechanism, p=problem: fgd.compile(m, p), 5)
                 kernel = fgd.compile(mechanism, problem)
             asked = make_problem(mechanism, problem)
@@ -235,11 +258,11 @@ def chains() -> None:
     markdown("Growth with the length of a chain", rows)
 
 
-def seconds(work: object) -> float:
-    """How long one run takes, s."""
-    begin = time.perf_counter()
-    work()  # type: ignore[operator]
-    return time.perf_counter() - begin
+def seconds(work: Callable[[], object], now: Callable[[], float] = time.perf_counter) -> float:
+    """How long one run takes by a clock, s."""
+    begin = now()
+    work()
+    return now() - begin
 
 
 def markdown(title: str, rows: list[dict[str, object]]) -> None:
