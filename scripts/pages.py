@@ -2,7 +2,7 @@
 
 A page is Markdown. Its ``python`` blocks are one script, from top to bottom; its ``text`` blocks are what the script
 prints. Pictures and pages that it shows and that are not in the repository are files that the script writes.
-Where the first line of a page is ``<!-- needs: casadi, cc -->``, its code runs only where these are installed.
+Where a page says ``<!-- needs: casadi, cc -->``, its code runs only where these are installed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def said(page: Path) -> str:
 
 def lacking(page: Path) -> list[str]:
     """The packages and programs that a page's code needs and that are not installed."""
-    named = NEEDS.match(page.read_text())
+    named = NEEDS.search(page.read_text())
     names = named[1].split(", ") if named else []
     return [name for name in names if not (importlib.util.find_spec(name) or shutil.which(name))]
 
