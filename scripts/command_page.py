@@ -38,7 +38,7 @@ def _command(name: str) -> str:
     lines = [f"### {name}\n", f"{inspect.cleandoc(command.help or '')}\n"]
     lines += ["```sh", command.get_usage(context).removeprefix("Usage: ").strip(), "```\n"]
     rows = [record for parameter in command.get_params(context) if (record := _record(parameter, context))]
-    lines += ["| | |", "|---|---|", *(f"| `{written}` | {words} |" for written, words in rows), ""]
+    lines += ["| argument | meaning |", "|---|---|", *(f"| `{written}` | {words} |" for written, words in rows), ""]
     example = (command.epilog or "").removeprefix("Example: ")
     return "\n".join([*lines, "Example:\n", "```sh", example, "```\n"])
 
@@ -48,4 +48,5 @@ def _record(parameter: object, context: typer.Context) -> tuple[str, str] | None
     record = parameter.get_help_record(context)  # type: ignore[attr-defined]
     if record is None or "--help" in record[0]:
         return None
-    return tuple(" ".join(words.split()).replace("|", "\\|") for words in record)  # type: ignore[return-value]
+    written, words = (" ".join(part.split()) for part in record)
+    return written, words.replace("|", "\\|")  # in code a pipe is none of the table's
