@@ -6,7 +6,8 @@ and `eliminate` solves them. The mechanism may be described in any way that leav
 and is described in a cheap one:
 
     regroup    inertia moved to where it costs nothing (wrenches change: not where they are asked for)
-    reframe    link frames in which constants vanish (where nothing but a and tau is given and asked for)
+    reframe    link frames in which constants vanish (where nothing but a and tau is given and asked for; free
+               parameters are carried to them at every state, where that costs less than the frames save)
     split      placements taken in steps
     classical  accelerations of the links' origins, whose equations need no linear velocities
     known      motion: where all accelerations are given, those of links are no unknowns (``equations/known_motion``)
@@ -28,6 +29,7 @@ The work runs once a mechanism, problem and ordering.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -59,6 +61,7 @@ from factorgraph_dyn.equations.inputs import contact_pushes
 from factorgraph_dyn.equations.known_motion import link_motion
 from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
 from factorgraph_dyn.equations.quantities import quantity, split_derivative
+from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Frame, Joint, Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.parameters import parameter_links
@@ -92,7 +95,13 @@ def trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route:
         CompileError: The ordering has no safe pivots, or an output is not determined.
         OrderingError: The ordering does not fit the problem.
     """
-    return Tracer(mechanism, problem, route).run(ordering)
+    tracer = Tracer(mechanism, problem, route)
+    found = tracer.run(ordering)
+    if problem.free.links and tracer.is_reframed:  # carrying parameters to other frames may cost more than these save
+        with suppress(CompileError):
+            there = Tracer(mechanism, problem, replace(route, reframe=False)).run(ordering)
+            return min(found, there, key=lambda traced: traced.program.operations.total)
+    return found
 
 
 class Tracer:
@@ -106,8 +115,10 @@ class Tracer:
         self.given = mechanism.tree if problem.tree_only else mechanism
         plain = tidied(self.given)
         shown = [quantity(name) for name in (*problem.arguments, *problem.outputs)]
-        keeps_frames = any(one.in_link_frames for one in shown) or bool(problem.contacts or problem.free.arguments)
+        keeps_frames = bool(problem.contacts) or GRAVITY in problem.free.others
+        keeps_frames |= any(one.in_link_frames for one in shown)
         frames = reframed(plain) if route.reframe and not keeps_frames else Reframed(plain, np.zeros(plain.nq))
+        self.is_reframed = bool(frames.frames)
         # Responses to torques carry a column a torque through every step: for mere shifts they are too many.
         whole = Split(frames.mechanism, ())
         parts = split(frames.mechanism, shifts=problem.kept != "tau") if route.split else whole
@@ -133,7 +144,7 @@ class Tracer:
             self.values.setdefault(name, nothing)
         self.others = {name: self.values[name] for name in problem.free.others}
         if problem.free.links:
-            self._gather(freed_links(plain, problem.free.links, self.values[PARAMETERS]), regroups)
+            self._gather(freed_links(plain, problem.free.links, self.values[PARAMETERS], frames.frames), regroups)
         if self.others:
             self.mechanism, self.bodies = (freed(one, self.others) for one in (self.mechanism, self.bodies))
 

@@ -7,11 +7,14 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler.describe import free
+from factorgraph_dyn.compiler.kernel.cheapest import shipped_orderings
+from factorgraph_dyn.compiler.route import Route
 from factorgraph_dyn.compiler.sampled_parameters import drawn_values
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations import regressor
-from factorgraph_dyn.equations.problem import make_problem
+from factorgraph_dyn.equations.problem import make_problem, problem_graph
 from factorgraph_dyn.model.units import described_in
+from tests.compiler.test_reframe import ODD_ARMS
 from tests.helpers import lossy, relative_error
 from tests.oracles.engines import pinocchio_oracle
 
@@ -131,12 +134,12 @@ def test_negative_effects_are_named():
 @pytest.mark.parametrize(
     ("arm", "problem", "ordering", "most"),
     [
-        ("puma560", "inverse", "rnea", 1.67),
+        ("puma560", "inverse", "rnea", 1.65),
         ("ur5", "inverse", "rnea", 1.82),
         ("puma560", "forward", "aba", 1.6),
         ("ur5", "forward", "aba", 1.6),
         ("panda", "inverse", "rnea", 1.2),
-        ("panda", "forward", "aba", 1.2),
+        ("panda", "forward", "aba", 1.1),
     ],
 )
 def test_free_parameters_cost_little(arm, problem, ordering, most):
@@ -146,6 +149,38 @@ def test_free_parameters_cost_little(arm, problem, ordering, most):
         for words in ((), "all")
     )
     assert free <= most * constant
+
+
+@pytest.mark.parametrize("arm", ODD_ARMS, ids=str)
+def test_links_in_frames_at_odd_angles(arm):
+    q, v, parameters, tau = batch(arm)
+    forward, inverse = (fgd.compile(arm, problem, parameters="all") for problem in ("forward", "inverse"))
+    a = forward(q, v, tau, parameters)
+    for k in range(STATES):
+        expected = fgd.forward_dynamics(arm.with_parameters(parameters[k]), q[k], v[k], tau[k]).a
+        assert relative_error(a[k], expected) < SAME
+    assert relative_error(inverse(q, v, a, parameters), tau) < SAME
+    own = trace(arm, make_problem(arm, "forward", parameters="all"), "aba", Route(reframe=False))
+    assert forward.operations.total < 0.7 * own.program.operations.total
+
+
+def test_what_all_states_share_is_what_each_has():
+    arm = fgd.robots.ur5()
+    kernel = fgd.compile(arm, "inverse", parameters="all")
+    rng, states = np.random.default_rng(3), 45  # some tiles and a part of one
+    q, v, a = rng.normal(size=(3, states, arm.nv))
+    each = kernel(q, v, a, np.tile(arm.parameters(), (states, 1, 1)))
+    assert (kernel(q, v, a, arm.parameters()) == each).all()
+    assert (kernel(q, v, a, np.asfortranarray(arm.parameters())) == each).all()
+    assert (kernel(q[:1], v[:1], a[:1], np.tile(arm.parameters(), (states, 1, 1))) == each[0]).all()
+
+
+def test_the_ordering_of_free_parameters_is_counted():
+    arm = fgd.robots.puma560()
+    asked = make_problem(arm, "forward", parameters="all")
+    others = ["aba", "crba", *shipped_orderings(arm, problem_graph(arm, asked))]
+    least = min(trace(arm, asked, ordering).program.operations.total for ordering in others)
+    assert fgd.compile(arm, "forward", parameters="all").operations.total == least
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,25 @@ from factorgraph_dyn.compiler.describe.regroup import lump
 from factorgraph_dyn.equations.free import GRAVITY
 from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.model import Joint, Mechanism
-from factorgraph_dyn.spatial import Array
+from factorgraph_dyn.model.parameters import moving_parameters
+from factorgraph_dyn.spatial import Array, Floats, inverse_pose
 
 
-def freed_links(mechanism: Mechanism, links: Sequence[str], parameters: Array) -> Mechanism:
-    """The mechanism with symbols for the inertial parameters of links, shape (links, 10)."""
+def freed_links(
+    mechanism: Mechanism, links: Sequence[str], parameters: Array, frames: Mapping[str, Floats]
+) -> Mechanism:
+    """The mechanism with symbols for the inertial parameters of links, shape (links, 10).
+
+    Args:
+        mechanism: The mechanism.
+        links: Names of the links.
+        parameters: The symbols, in the links' own frames.
+        frames: Where the mechanism's frames are in those, of links that have other ones.
+    """
     rows = dict(zip(links, parameters, strict=True))
+    for link, C in frames.items():
+        if link in rows and (np.eye(4) != C).any():
+            rows[link] = moving_parameters(inverse_pose(C)) @ rows[link]
     return replace(mechanism, links=tuple(lump(k, rows[k.name]) if k.name in rows else k for k in mechanism.links))
 
 

@@ -19,7 +19,8 @@ Source: Khalil & Kleinfinger (1986), modified Denavit-Hartenberg parameters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -40,10 +41,12 @@ class Reframed:
     Attributes:
         mechanism: The same motion and torques at q + offset.
         offset: What is to be added to q, shape (nq,).
+        frames: The new frame of each link in the old one, shape (4, 4), where it is another.
     """
 
     mechanism: Mechanism
     offset: Floats
+    frames: Mapping[str, Floats] = field(default_factory=dict)
 
 
 def reframed(mechanism: Mechanism) -> Reframed:
@@ -91,7 +94,7 @@ class _Frames:
         joints = tuple(self.joints[joint.name] for joint in mechanism.joints)
         loops = tuple(self._placed(loop) for loop in mechanism.loops)
         moved = replace(mechanism, links=links, joints=joints, loops=loops, gravity=_cleaned(gravity), frames=())
-        return Reframed(moved, self.offset)
+        return Reframed(moved, self.offset, {name: self._cleaned_pose(C) for name, C in self.frame.items()})
 
     def _base_and_first(self, joint: Joint) -> Floats:
         """Put the frames of the base and its only child on each other; gravity as the base then sees it."""

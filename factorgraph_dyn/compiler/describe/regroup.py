@@ -11,9 +11,10 @@ well be fixed to the parent link (Khalil & Dombre 2002, minimal inertial paramet
 
 From the tips to the base, each link hands this part of its parameters to its parent, p_child -= B s, p_parent += X B s:
 s are the numbers above, read off the child's ten parameters, B says what one of each is and X what another frame makes
-of it. All of it is linear, so that parameters may be numbers, or symbols where they are arguments of a kernel. Wrenches
-between links change; a and tau do not. The links that remain need not be bodies that could be built. The work runs once
-a kernel.
+of it. All of it is linear, so that parameters may be numbers, or symbols where they are arguments of a kernel. These
+are moved at every state: a mass over a shift in more than one direction takes more than the six operations of m a that
+it saves, and stays. Wrenches between links change; a and tau do not. The links that remain need not be bodies that
+could be built. The work runs once a kernel.
 """
 
 from __future__ import annotations
@@ -52,8 +53,10 @@ def regrouped(mechanism: Mechanism) -> Mechanism:
     """The mechanism with as few inertial parameters as its joints allow."""
     parameters = {link.name: parameters_of(link.spatial_inertia) for link in mechanism.links}
     for joint in reversed(mechanism.topology.outward):
-        read, unit = unfelt(joint)
         own = parameters[joint.child]
+        read, unit = unfelt(joint)
+        if own.dtype == object and joint.nv and _bends(mechanism, joint):
+            read, unit = read[unit[0] == 0], unit[:, unit[0] == 0]
         share = read @ own
         moved = moving_parameters(np.asarray(joint.placement)) @ unit
         parameters[joint.child] = _without_rounding(own - unit @ share, own)
@@ -90,6 +93,15 @@ def unfelt(joint: Joint) -> tuple[Floats, Floats]:
             reads.append(parameters_of(probe))
             shares.append(parameters_of(disc))
     return np.array(reads).reshape(-1, COUNT), np.array(shares).reshape(-1, COUNT).T
+
+
+def _bends(mechanism: Mechanism, joint: Joint) -> bool:
+    """Whether the shift from the link that moves a joint to its child has more than one direction."""
+    into = {one.child: one for one in mechanism.joints}
+    T, link = np.asarray(joint.placement), joint.parent
+    while link in into and not into[link].nv:
+        T, link = np.asarray(into[link].placement) @ T, into[link].parent
+    return link in into and bool(np.count_nonzero(T[:3, 3]) > 1)
 
 
 def _cleaned(parameters: Array) -> Array:

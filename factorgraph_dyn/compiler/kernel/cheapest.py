@@ -2,7 +2,9 @@
 
 Takes a mechanism and a problem; gives the orderings that may be taken, cheapest first: the one that a search found
 beside the classical ones and the package ships, else the classical ones that fit. These are traced and counted, not
-compiled: half a tenth of a second each for an arm. Runs once a kernel; the choice is remembered with it.
+compiled: half a tenth of a second each for an arm. What the package ships was found for values of constant mechanisms:
+with free parameters and derivatives it is counted like the others. Runs once a kernel; the choice is remembered with
+it.
 """
 
 from __future__ import annotations
@@ -43,12 +45,13 @@ def candidates(mechanism: Mechanism, problem: Problem) -> list[Candidate]:
     """The orderings that cost less than the classical one, cheapest first, and that one last."""
     try:
         graph = problem_graph(mechanism, problem)
-        if (shipped := _shipped(mechanism, problem, graph)) is not None:
+        shipped = _shipped(mechanism, problem, graph)
+        if shipped is not None and not (problem.free.arguments or problem.derivatives):
             return [shipped, Candidate(problem.classical)]
         others = _others(mechanism, problem, graph)
     except FactorGraphDynError:  # the classical ordering will say why
-        others = []
-    if not others:
+        shipped, others = None, []
+    if not others and shipped is None:
         return [Candidate(problem.classical)]
     classical = _traced(mechanism, problem, problem.classical)
     share, most = USUAL_SHARE, float(AFFORDABLE)
@@ -60,7 +63,7 @@ def candidates(mechanism: Mechanism, problem: Problem) -> list[Candidate]:
         for ordering in others
         if share * _dense_operations(graph, choose_ordering(mechanism, graph, ordering)) <= most
     )
-    found = [made for made in tried if made.traced is not None]
+    found = [made for made in (shipped, *tried) if made is not None and made.traced is not None]
     cheaper = [made for made in found if classical.traced is None or _operations(made) < _operations(classical)]
     return [*sorted(cheaper, key=_operations), classical]
 

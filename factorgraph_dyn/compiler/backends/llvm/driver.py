@@ -23,6 +23,8 @@ from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, row_func
 from factorgraph_dyn.compiler.backends.llvm.sincos import sincos_functions
 from factorgraph_dyn.compiler.program import Operand, Program
 
+SMALL = 8  # numbers of an argument that are loaded sooner than it is asked whether they have to be
+
 
 def emit_driver(body: Body, program: Program, width: int, *, fma: bool, single: bool = True) -> str:
     """Entry points and helpers around a body; without ``@one`` where another body does single states."""
@@ -164,7 +166,7 @@ def _loop(body: Body, inputs: Sequence[_Moved], outputs: Sequence[_Moved], width
         f"  %count = select i1 %full, i64 {width}, i64 %left",
     ]
     for k, moved in enumerate(inputs):
-        lines += _transfer(k, moved, "load", "gather", width)
+        lines += _unless_there(k, moved, _transfer(k, moved, "load", "gather", width))
     lines.append("  call void @evaluate(ptr %w)")
     for k, moved in enumerate(outputs, start=len(inputs)):
         lines += _transfer(k, moved, "store", "scatter", width)
@@ -194,6 +196,22 @@ def _packed(k: int, operand: Operand, strides: list[str]) -> list[str]:
         ]
         packed = f"%side{k}_{axis}"
     return [*lines, f"  %packed{k} = and i1 {packed}, true"]
+
+
+def _unless_there(k: int, moved: _Moved, loads: list[str]) -> list[str]:
+    """Load an argument's tile unless all states share its numbers, which then are there since the first tile."""
+    if moved.operand.size <= SMALL:
+        return loads
+    return [
+        f"  %shared{k} = icmp eq i64 %stride{k}, 0",
+        f"  %later{k} = icmp ne i64 %i, 0",
+        f"  %there{k} = and i1 %shared{k}, %later{k}",
+        f"  br i1 %there{k}, label %loaded{k}, label %toload{k}",
+        f"toload{k}:",
+        *loads,
+        f"  br label %loaded{k}",
+        f"loaded{k}:",
+    ]
 
 
 def _transfer(k: int, moved: _Moved, fast: str, slow: str, width: int) -> list[str]:
