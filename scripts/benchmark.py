@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measure this package and its peers side by side, in one run on one core, and print the tables as Markdown.
 
-    python scripts/benchmark.py [kernels] [derivatives] [rollouts] [compile] [graph] [chains] [estimators]
-                                [identification]
+    python scripts/benchmark.py [kernels] [derivatives] [parameters] [steps] [rollouts] [compile] [graph] [chains]
+                                [estimators] [identification]
 
 All by default. Needs the extra ``dev`` (Pinocchio and MuJoCo); nothing else should run on the machine meanwhile. With
 gcc and CasADi (``pip install casadi``), kernels are compared with Pinocchio's algorithms as CasADi writes them in C,
@@ -83,10 +83,7 @@ def derivatives() -> None:
     for name in ARMS_AND_HUMANOID:
         mechanism = fgd.robots.BUILT_IN[name]()
         peer = PinocchioEngine.build(mechanism)
-        rng = np.random.default_rng(0)
-        starts = [mechanism.random_state(rng) for _ in range(8)]
-        q, v = (np.tile([start[k] for start in starts], (512, 1)) for k in (0, 1))
-        x = rng.normal(size=v.shape)
+        q, v, x = many_states(mechanism)
         theirs = {"inverse": pin.computeRNEADerivatives, "forward": pin.computeABADerivatives}
         for problem, outputs in (("inverse", ("tau", "dtau/dq", "dtau/dv")), ("forward", ("a", "da/dq", "da/dv"))):
             with fresh_cache():
@@ -101,6 +98,61 @@ def derivatives() -> None:
             row |= {"ns a state": 1e9 * batch, "Pinocchio call ns": 1e9 * call, "batch ratio": call / batch}
             rows.append(row | {"single call ns": 1e9 * one, "single ratio": call / one})
     markdown("Value, d/dq and d/dv, batches of 4096", rows)
+
+
+def parameters() -> None:
+    """Kernels whose inertial parameters are all free beside constant ones: shared by a batch, and each state's own."""
+    rows = []
+    for name in ARMS_AND_HUMANOID:
+        mechanism = fgd.robots.BUILT_IN[name]()
+        states = many_states(mechanism)
+        shared = mechanism.parameters()
+        own = np.tile(shared, (len(states[0]), 1, 1))
+        for problem in ("inverse", "forward"):
+            constant, free = (fgd.compile(mechanism, problem, parameters=words) for words in (None, "all"))
+            row = {"robot": name, "problem": problem, "operations": constant.operations.total}
+            row |= {"free": free.operations.total, "ratio": free.operations.total / row["operations"]}
+            out = np.empty_like(states[2])
+            calls = {
+                "ns a state": (constant, states),
+                "shared": (free, (*states, shared)),
+                "own": (free, (*states, own)),
+            }
+            taken = {word: best_of(lambda k=k, s=s, o=out: k(*s, out=o), 200) for word, (k, s) in calls.items()}
+            row |= {word: 1e9 * spent / len(out) for word, spent in taken.items()}
+            rows.append(row | {f"{word} ratio": taken[word] / taken["ns a state"] for word in ("shared", "own")})
+    markdown("All inertial parameters free, batches of 4096", rows)
+
+
+def steps() -> None:
+    """Integration steps with A and B beside the Pinocchio calls that they need, without the algebra around them."""
+    import pinocchio as pin
+
+    from factorgraph_dyn.compare.peers.pinocchio import PinocchioEngine
+
+    rows = []
+    for name in ARMS_AND_HUMANOID:
+        mechanism = fgd.robots.BUILT_IN[name]()
+        q, v, tau = many_states(mechanism)
+        peer = PinocchioEngine.build(mechanism)
+        words = (peer.model, peer.data, q[0], v[0], tau[0])
+        call = best_of(lambda w=words: pin.computeABADerivatives(*w), 2000)
+        for integrator, stages in (("semi_implicit", 1), ("rk4", 4)):
+            step = fgd.compile_step(mechanism, integrator)
+            batch = best_of(lambda f=step, s=(q, v, tau, 1e-3): f(*s), 30) / len(q)
+            one = best_of(lambda f=step, s=(q[0], v[0], tau[0], 1e-3): f(*s), 2000)
+            row = {"robot": name, "integrator": integrator, "ns a state": 1e9 * batch, "single call ns": 1e9 * one}
+            row |= {"Pinocchio calls": stages, "their ns": 1e9 * stages * call}
+            rows.append(row | {"batch ratio": stages * call / batch, "single ratio": stages * call / one})
+    markdown("One integration step with its derivatives, batches of 4096", rows)
+
+
+def many_states(mechanism: fgd.Mechanism) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A batch of 4096 states q and v, and accelerations or torques."""
+    rng = np.random.default_rng(0)
+    starts = [mechanism.random_state(rng) for _ in range(8)]
+    q, v = (np.tile([start[k] for start in starts], (512, 1)) for k in (0, 1))
+    return q, v, rng.normal(size=v.shape)
 
 
 def rollouts() -> None:
@@ -154,10 +206,9 @@ def estimators() -> None:
     sensors = [S.Torque(name, sigma=0.1) for name in robot.joint_names[1:]]
     sensors += [S.Accelerometer("torso", sigma=0.05), S.AngularAcceleration("torso", sigma=0.5)]
     sensors += [S.ExternalWrench(foot, sigma=5.0) for foot in ("left_foot", "right_foot")]
-    rng, rows = np.random.default_rng(0), []
-    starts = [robot.random_state(rng) for _ in range(8)]
-    q, v = (np.tile([start[k] for start in starts], (512, 1)) for k in (0, 1))
-    values = rng.normal(size=(len(q), sum(sensor.size(robot) for sensor in sensors)))
+    rows = []
+    q, v, _ = many_states(robot)
+    values = np.random.default_rng(0).normal(size=(len(q), sum(sensor.size(robot) for sensor in sensors)))
     for outputs in (None, ("a", "W[left_foot]", "gain[W[left_foot]]")):
         kernel = fgd.compile(robot, "estimate", measurements=sensors, outputs=outputs)
         taken = best_of(lambda k=kernel: k(q, v, values), 30) / len(q)
@@ -282,6 +333,8 @@ def markdown(title: str, rows: list[dict[str, object]]) -> None:
 SECTIONS = {
     "kernels": kernels,
     "derivatives": derivatives,
+    "parameters": parameters,
+    "steps": steps,
     "rollouts": rollouts,
     "compile": compile_times,
     "graph": graph_calls,
