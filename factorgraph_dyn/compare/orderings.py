@@ -89,7 +89,9 @@ def compare_orderings(
     exact = _dense_solution(mechanism, graph)
     usual: tuple[OrderingLike, ...] = (*ORDERING_NAMES, *shipped_orderings(mechanism, graph))
     named = usual if orderings is None else _chosen(orderings)
-    chosen: list[OrderingLike] = [candidates(mechanism, asked)[0].ordering if name == AUTO else name for name in named]
+    chosen: list[OrderingLike] = [
+        candidates(mechanism, asked)[0].ordering if isinstance(name, str) and name == AUTO else name for name in named
+    ]
     rows = Rows(_row(state, known, graph, ordering, exact, repeats) for ordering in chosen)
     if kernels:
         measure = _Kernels(mechanism, asked)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn.model.files.write_native import to_json
+from factorgraph_dyn.model.files.write_urdf import to_urdf
 from factorgraph_dyn.show.view import meshes
 from factorgraph_dyn.show.view.looks import looks
 from factorgraph_dyn.show.view.mesh_files import find_mesh
@@ -178,6 +180,26 @@ def test_looks_have_no_part_in_dynamics_and_survive_edits():
     for old, new in zip(robot.visuals, turned.visuals, strict=True):
         at = fgd.pose(turned, np.zeros(1), "arm") @ fgd.pose(robot, np.zeros(1), old.link) @ old.placement
         np.testing.assert_allclose(fgd.pose(turned, np.zeros(1), new.link) @ new.placement, at, atol=1e-12)
+
+
+@pytest.mark.parametrize("file", ["robot.json", "robot.urdf"])
+def test_looks_are_saved_and_meshes_sought_from_where_they_are_saved(tmp_path, file):
+    robot = fgd.loads(URDF.format(mesh="meshes/m.stl"))
+    path = tmp_path / file
+    path.write_text(to_json(robot) if file.endswith("json") else to_urdf(robot))
+    found = fgd.load(path)
+    assert found.fingerprint == robot.fingerprint
+    for old, new in zip(robot.visuals, found.visuals, strict=True):
+        assert (new.link, new.shape, new.mesh, new.folder) == (old.link, old.shape, old.mesh, str(tmp_path))
+        np.testing.assert_allclose(new.size, old.size)
+        np.testing.assert_allclose(new.placement, old.placement, atol=1e-15)
+        assert (new.colour is None and old.colour is None) or np.allclose(new.colour, old.colour)
+
+
+def test_a_saved_file_does_not_say_where_meshes_are_sought():
+    text = to_json(fgd.loads(URDF.format(mesh="m.stl"))).replace('"mesh": "m.stl"', '"mesh": "m.stl", "folder": "/etc"')
+    with pytest.raises(fgd.ModelError, match="unknown fields folder"):
+        fgd.loads(text)
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.description import CLOSED, PARTS
-from factorgraph_dyn.model.files.write_native import FORMAT, VERSION
+from factorgraph_dyn.model.files.write_native import FORMAT, NOTES, UNHASHED, VERSION, VISUALS
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import BOUNDS
+from factorgraph_dyn.model.visuals import Visual
 
-TEXTS = {"kind", *(field for _, names in PARTS.values() for field in names)}
+TEXTS = {"kind", "shape", "mesh", *(field for _, names in PARTS.values() for field in names)}
 
 
 def read_native(text: str, file: str) -> Mechanism:
@@ -34,20 +36,22 @@ def read_native(text: str, file: str) -> Mechanism:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise ModelError(f"{file}:1: the file cannot be read as JSON: {reason}.", file=file) from None
     try:
-        return _from_dict(content)
+        return _from_dict(content, str(Path(file).parent))
     except ModelError as error:
         line = _line_of(text, str(error.details.get("part", "")))
         raise ModelError(f"{file}:{line}: {error}", file=file, line=line) from None
 
 
-def _from_dict(content: Any) -> Mechanism:
+def _from_dict(content: Any, folder: str) -> Mechanism:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ModelError(f'The file must be a JSON object with "format": "{FORMAT}".')
     if content.get("version") != VERSION or isinstance(content.get("version"), bool):
         raise ModelError(f"The file has version {content.get('version')!r}; this package reads version {VERSION}.")
-    _check_keys(content, {"format", "version", "name", "gravity", "closure_tolerance", "notes", *PARTS}, "the file")
+    _check_keys(content, {"format", "version", "name", "gravity", "closure_tolerance", *UNHASHED, *PARTS}, "the file")
     parts: dict[str, Any] = {key: tuple(_parts(content.get(key, []), key, kind)) for key, (kind, _) in PARTS.items()}
-    notes = content.get("notes", [])
+    visuals = _parts(content.get(VISUALS, []), VISUALS, Visual)
+    parts[VISUALS] = tuple(replace(visual, folder=folder) for visual in visuals)
+    notes = content.get(NOTES, [])
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         raise ModelError("'notes' must be a list of strings.", part='"notes"')
     name = content.get("name")
@@ -64,7 +68,7 @@ def _parts(items: Any, key: str, kind: type[Any]) -> list[Any]:
     if not isinstance(items, list):
         raise ModelError(f"'{key}' must be a list.", part=f'"{key}"')
     made = []
-    allowed = {item.name for item in fields(kind)}
+    allowed = {item.name for item in fields(kind)} - {"folder"}  # a file does not say where to look for others
     for index, item in enumerate(items):
         where = f"{key}[{index}]"
         if not isinstance(item, dict):

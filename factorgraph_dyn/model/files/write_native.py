@@ -1,11 +1,12 @@
 """The package's own file format: a mechanism in full, as versioned JSON, to be read back exactly.
 
     {"format": "factorgraph_dyn mechanism", "version": 1, "name": ..., "gravity": [...],
-     "links": [...], "joints": [...], "loops": [...], "couplings": [...], "frames": [...], "notes": [...]}
+     "links": [...], "joints": [...], "loops": [...], "couplings": [...], "frames": [...], "visuals": [...],
+     "notes": [...]}
 
 Numbers are written so that they read back to the same bits; infinite limits are the strings "inf"
-and "-inf". Fields that have their default are left out. The same content without notes, hashed, is
-the mechanism's fingerprint.
+and "-inf". Fields that have their default are left out. Meshes are named as the model's file named them, and sought
+from the folder that this one is in. The same content without visuals and notes, hashed, is the mechanism's fingerprint.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from factorgraph_dyn.model.description import CLOSED, PARTS, Description
 
 FORMAT = "factorgraph_dyn mechanism"
 VERSION = 1
+UNHASHED = VISUALS, NOTES = "visuals", "notes"  # what no answer depends on
 
 
 def to_dict(mechanism: Description) -> dict[str, Any]:
@@ -36,7 +38,9 @@ def to_dict(mechanism: Description) -> dict[str, Any]:
         content[key] = [_part_to_dict(part) for part in getattr(mechanism, key)]
     if mechanism.closure_tolerance != CLOSED:
         content["closure_tolerance"] = mechanism.closure_tolerance
-    content["notes"] = list(mechanism.notes)
+    if mechanism.visuals:
+        content[VISUALS] = [_part_to_dict(replace(visual, folder="")) for visual in mechanism.visuals]
+    content[NOTES] = list(mechanism.notes)
     return content
 
 
@@ -45,7 +49,7 @@ def to_json(mechanism: Description) -> str:
     content = to_dict(mechanism)
     lines = []
     for key, value in content.items():
-        if key in PARTS or key == "notes":
+        if key in PARTS or key in UNHASHED:
             rows = ",\n".join("    " + json.dumps(item, allow_nan=False) for item in value)
             lines.append(f"  {json.dumps(key)}: [\n{rows}\n  ]" if value else f"  {json.dumps(key)}: []")
         else:
@@ -54,9 +58,8 @@ def to_json(mechanism: Description) -> str:
 
 
 def fingerprint(mechanism: Description) -> str:
-    """A hash of everything but the notes, as 64 hexadecimal digits; equal for equal mechanisms."""
-    content = to_dict(mechanism)
-    del content["notes"]
+    """A hash of all that answers depend on, as 64 hexadecimal digits; equal for equal mechanisms."""
+    content = {key: value for key, value in to_dict(mechanism).items() if key not in UNHASHED}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -3,12 +3,14 @@
 URDF has trees of fixed, revolute, continuous, prismatic, planar and floating joints with limits, couplings as mimic,
 damping and friction; frames become links without mass on fixed joints. What it has no place for is counted by
 `losses` and refused, or told in comments where losing it is allowed; other joints are refused. ``fgd.load`` reads
-the text back to the same mechanism.
+the text back to the same mechanism. Links look as they did, but for shapes that URDF does not know; meshes are sought
+from the folder that the file is in.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -19,10 +21,12 @@ from factorgraph_dyn.model.edit import free_name
 from factorgraph_dyn.model.files.limits import UNLIMITED
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import BOUNDS, Frame, Joint, Link
+from factorgraph_dyn.model.visuals import Visual
 from factorgraph_dyn.spatial import Floats
 
 KINDS = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
 LIMITED = ("revolute", "prismatic")
+SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "mesh": ("scale",)}
 ONE_NUMBER = ("damping", "friction", *BOUNDS)  # of a joint, whatever its freedoms
 
 
@@ -51,7 +55,7 @@ def to_urdf(mechanism: Mechanism, *, lossy: bool = False) -> str:
     lines = ['<?xml version="1.0"?>', f"<robot name={quoteattr(mechanism.name)}>"]
     lines += [f"  <!-- not in this file: {_comment(loss)} -->" for loss in lost]
     for link in mechanism.links:
-        lines += _link(link)
+        lines += _link(link, [visual for visual in mechanism.visuals if visual.link == link.name])
     for frame in mechanism.frames:
         lines += _frame(frame, mechanism)
     mimics = {coupling.joint: coupling for coupling in reversed(mechanism.couplings)}
@@ -95,11 +99,16 @@ def _frame(frame: Frame, mechanism: Mechanism) -> list[str]:
     return [f"  <link name={quoteattr(name)}/>", *_joint(joint), "  </joint>"]
 
 
-def _link(link: Link) -> list[str]:
+def _link(link: Link, visuals: Iterable[Visual]) -> list[str]:
+    lines = [*_inertial(link), *(line for visual in visuals for line in _visual(visual))]
     name = quoteattr(link.name)
+    return [f"  <link name={name}>", *lines, "  </link>"] if lines else [f"  <link name={name}/>"]
+
+
+def _inertial(link: Link) -> list[str]:
     inertia = np.asarray(link.inertia)
     if link.mass == 0 and not inertia.any():
-        return [f"  <link name={name}/>"]
+        return []
     entries = " ".join(
         f"{key}={_number(inertia[i, j])}"
         for key, i, j in (
@@ -107,13 +116,29 @@ def _link(link: Link) -> list[str]:
         )
     )  # fmt: skip
     return [
-        f"  <link name={name}>",
         "    <inertial>",
         f"      <origin xyz={_vector(np.asarray(link.com))}/>",
         f"      <mass value={_number(link.mass)}/>",
         f"      <inertia {entries}/>",
         "    </inertial>",
-        "  </link>",
+    ]
+
+
+def _visual(visual: Visual) -> list[str]:
+    if visual.shape not in SIZES:
+        return []
+    T, size = np.asarray(visual.placement), np.asarray(visual.size)
+    words = [_vector(size)] if visual.shape in ("box", "mesh") else map(_number, size)
+    sizes = " ".join(f"{key}={word}" for key, word in zip(SIZES[visual.shape], words, strict=True))
+    file = f" filename={quoteattr(visual.mesh)}" if visual.mesh else ""
+    colour = None if visual.colour is None else _vector(np.asarray(visual.colour))
+    material = [] if colour is None else [f'      <material name=""><color rgba={colour}/></material>']
+    return [
+        "    <visual>",
+        f"      <origin xyz={_vector(T[:3, 3])} rpy={_vector(_rpy(T[:3, :3]))}/>",
+        f"      <geometry><{visual.shape}{file} {sizes}/></geometry>",
+        *material,
+        "    </visual>",
     ]
 
 
