@@ -5,7 +5,8 @@
     python scripts/stress.py --seed 1 --case 17          repeats one mechanism and says all about it
 
 Trees and closed mechanisms of all joint kinds, couplings, masks, motors, losses, massless links, rounded angles, nearly
-parallel axes, twelve decades of mass, length and time; every problem, ordering and output, in the graph and in kernels.
+parallel axes, twelve decades of mass, length and time; every problem, ordering and output, in the graph and in kernels;
+now and then derivatives, free parameters, kinematics, rollouts, and assembly beside LLVM's code.
 Failures are shrunk to small scripts. Ends with 1 if an answer was wrong, a regular problem refused, or an error
 was not one of the package's own. Ctrl-C prints the summary of what was run.
 """
@@ -22,7 +23,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("FACTORGRAPH_DYN_CACHE", "off")  # every kernel is another one
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.stress.questions import PROBLEMS
+from tests.stress.questions import FURTHER, PROBLEMS
 from tests.stress.run import Plan, Summary, run, write_failure
 from tests.stress.trial import run_trial
 from tests.stress.verdicts import FAILURES
@@ -35,7 +36,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", choices=("graph", "kernels"))
-    parser.add_argument("--problem", choices=PROBLEMS)
+    parser.add_argument("--problem", choices=(*PROBLEMS, *FURTHER))
     parser.add_argument("--cases", type=int, help="mechanisms to run, if fewer than the time allows")
     parser.add_argument("--case", type=int, help="repeat this one only")
     parser.add_argument("--out", type=Path, default=Path("failures"), help="folder for scripts of failures")

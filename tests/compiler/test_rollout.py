@@ -225,6 +225,19 @@ def test_loops_of_all_kinds_are_closed(kind):
     assert compiled_rollout(single_loop(kind), "semi_implicit").accuracy < HOLDS
 
 
+def test_loops_that_hold_nothing_change_nothing():
+    """A loop of a floating joint has no equation to close."""
+    mechanism = fgd.robots.four_bar()
+    free = fgd.Loop("free", "floating", mechanism.base, mechanism.links[-1].name)
+    q, v = mechanism.random_state(0)
+    tau = np.ones((5, mechanism.nv))
+    expected = fgd.rollout(mechanism, q, v, tau, STEP)
+    found = fgd.rollout(replace(mechanism, loops=(*mechanism.loops, free)), q, v, tau, STEP)
+    assert relative_error(found[1], expected[1]) < ROUNDING
+    tree = replace(fgd.robots.rrr(), loops=[fgd.Loop("free", "floating", "base", "link3")])
+    assert np.isfinite(fgd.rollout(tree, np.zeros(3), np.ones(3), np.ones((5, 3)), STEP)[0]).all()
+
+
 def test_loops_that_are_not_covered_are_refused_in_words():
     screw = single_loop("helical")
     with pytest.raises(fgd.CompileError, match=r"not covered: loop .* is helical.*fgd\.simulate"):

@@ -25,6 +25,7 @@ from tests.stress.constraints import RANK, TINY, constraint_rows
 from tests.stress.kinematics import LD, TURNS, array, bodies, cross, hat, norm, outward, slices
 
 NORMWISE = 0.1  # of the largest scaled row's terms that may show in every row, as in any stable dense solve
+ROUNDING = 1e-13  # some hundred roundings of every term, carried through the inverse: what a bound allows
 NOTHING = 1e-12  # of the largest terms, in scaled rows
 UNIQUE = 1e-7  # share of the null space that a result may have and still be unique, of scaled unknowns
 

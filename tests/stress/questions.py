@@ -18,6 +18,8 @@ from tests.stress.oracle import Answer, Oracle, freedom_units, own_length
 from tests.stress.recipe import Recipe, State, stacked
 
 PROBLEMS = ("forward", "inverse", "hybrid", "iwim", "mass_matrix", "inverse_mass_matrix")
+DERIVED = ("derivatives", "parameters", "assembly")  # of forward or inverse dynamics
+FURTHER = (*DERIVED[:2], "kinematics", "rollout", DERIVED[2])  # asked now and then, see `further`
 MATRICES = ("iwim", "mass_matrix", "inverse_mass_matrix")
 NAMED = ("rnea", "aba", "crba", "colamd", "metis", "min_degree", "min_fill", "natural")
 SEARCH = "search"
@@ -31,13 +33,14 @@ class Question:
 
     Attributes:
         way: "graph" or "kernel".
-        problem: One of PROBLEMS.
+        problem: One of PROBLEMS or FURTHER.
         ordering: None for the default, a name, SHUFFLED (a random permutation), SEARCH (one that a search found).
         known: Of hybrid problems, whether a is given, one boolean a freedom, by joint.
         actuated: Joints with motors, or None.
         outputs: What a kernel shall give, or the graph's results to look at; None for the usual ones.
-        method: Of the graph's matrices.
-        seed: Of the permutation.
+        method: Of the graph's matrices, or the integrator.
+        seed: Of the permutation, or of what else is drawn.
+        of: Of further questions, the problem that they are about.
     """
 
     way: str
@@ -48,11 +51,12 @@ class Question:
     outputs: list | None = None
     method: str | None = None
     seed: int = 0
+    of: str = ""
 
 
 @dataclass
 class Case:
-    """A question at one state: the arguments, and the oracle's answers by result."""
+    """A question at one state: the arguments, the oracle's answers by result, and what further questions give."""
 
     state: State
     a: np.ndarray
@@ -62,13 +66,15 @@ class Case:
     answers: dict[str, Answer]
     condition: float
     regular: bool
+    given: dict = field(default_factory=dict)
 
 
 def cases_of(recipe: Recipe, mechanism, states: list[State], question: Question) -> list[Case]:
-    return [_case(recipe, mechanism, state, question) for state in states]
+    return [case_of(recipe, mechanism, state, question) for state in states]
 
 
-def _case(recipe: Recipe, mechanism, state: State, question: Question) -> Case:
+def case_of(recipe: Recipe, mechanism, state: State, question: Question) -> Case:
+    """The question at one state."""
     nv = mechanism.nv
     everything, nothing = np.ones(nv, dtype=bool), np.zeros(nv, dtype=bool)
     if question.problem in MATRICES:
@@ -194,6 +200,8 @@ def ask_kernel(kernel, cases: list[Case], question: Question) -> list[dict[str, 
         "a": np.stack([case.a for case in cases]),
         "tau": np.stack([case.tau for case in cases]),
     }
+    if "parameters" in cases[0].given:
+        arguments["parameters"] = np.stack([case.given["parameters"] for case in cases])
     for link in cases[0].state.wrenches:
         arguments[f"wrench[{link}]"] = np.stack([np.asarray(case.state.wrenches[link], float) for case in cases])
     results = kernel(*(arguments[name] for name in kernel.arguments))

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tests.stress.questions import PROBLEMS, Question
+from tests.stress.questions import FURTHER, PROBLEMS, Question
 from tests.stress.script import write_script
 from tests.stress.shrink import shrink
 from tests.stress.trial import make_trial, run_trial
@@ -81,7 +81,7 @@ class Summary:
         head = f"{'':28}" + "".join(f"{kind:>10}" for kind in CLASSES)
         lines = [head]
         for way in ("graph", "kernel"):
-            for problem in PROBLEMS:
+            for problem in (*PROBLEMS, *FURTHER):
                 row = [self.counts[way, problem, kind] for kind in CLASSES]
                 if any(row):
                     lines.append(f"{way + ' ' + problem:28}" + "".join(f"{count:10}" for count in row))

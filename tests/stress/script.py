@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.stress.questions import (
+    FURTHER,
     MATRICES,
     SEARCH,
     SHUFFLED,
@@ -12,16 +13,17 @@ from tests.stress.questions import (
     cases_of,
     chosen_ordering,
     known_of,
-    result_units,
 )
-from tests.stress.recipe import EFFECTS, Recipe, mechanism_of, states_of
-from tests.stress.verdicts import TOLERANCE, Verdict
+from tests.stress.recipe import EFFECTS, Recipe, mechanism_of, stacked, states_of
+from tests.stress.verdicts import TOLERANCE, Verdict, result_units
 
 
 def write_script(recipe: Recipe, question: Question, verdict: Verdict, origin: str) -> str:
     """The script's text; it ends with 1 where the answer is refused or off by more than the tolerance."""
     mechanism = mechanism_of(recipe)
     states = states_of(recipe, mechanism)
+    if question.problem in FURTHER:
+        return _bare(recipe, mechanism, states[max(verdict.state, 0)], question, verdict, origin)
     case = cases_of(recipe, mechanism, states, question)[max(verdict.state, 0)]
     names = list(case.answers) if question.outputs is None else question.outputs
     if question.outputs is None and question.problem not in MATRICES:
@@ -58,6 +60,27 @@ def write_script(recipe: Recipe, question: Question, verdict: Verdict, origin: s
         '    print(name, "found", found[name], "expected", right, "relative error", error)',
         "    worst = max(worst, error) if np.isfinite(error) else np.inf",
         f"sys.exit(int(not worst < {TOLERANCE:g}))",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _bare(recipe: Recipe, mechanism, state, question: Question, verdict: Verdict, origin: str) -> str:
+    """The mechanism and the state of a further question, which only the stress test itself can answer."""
+    lines = [
+        f'"""{verdict.kind}, error {verdict.error:.1e}, condition {verdict.condition:.0e}. {verdict.words[:200]!r}',
+        "",
+        f"From {origin}. {question}",
+        '"""',
+        "",
+        "import numpy as np",
+        "",
+        "import factorgraph_dyn as fgd",
+        "",
+        *_mechanism(mechanism),
+        f"q, v = np.array({literal(state.q)}), np.array({literal(state.v)})",
+        f"a, tau = np.array({literal(stacked(recipe, 'a'))}), np.array({literal(state.tau)})",
+        f"wrenches = { {name: np.asarray(w).tolist() for name, w in state.wrenches.items()}!r}",
         "",
     ]
     return "\n".join(lines)

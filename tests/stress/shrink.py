@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.stress.asking import mobility
 from tests.stress.kinematics import SIZES
-from tests.stress.questions import Question, entries_of
+from tests.stress.questions import FURTHER, Question, entries_of
 from tests.stress.recipe import EFFECTS, Recipe, mechanism_of, states_of
 from tests.stress.verdicts import Verdict, judge
 
@@ -60,7 +60,7 @@ def _is_well_posed(recipe: Recipe, question: Question) -> bool:
     """Whether the mechanism moves, and motors are as many as its freedoms where they shall cause any motion."""
     mechanism = mechanism_of(recipe)
     freedoms, _ = mobility(mechanism, states_of(recipe, mechanism)[0])
-    if question.problem != "inverse" or question.actuated is None:
+    if "inverse" not in (question.problem, question.of) or question.actuated is None:
         return freedoms > 0 and question.actuated != []
     return 0 < freedoms == int(entries_of(mechanism, question.actuated).sum())
 
@@ -90,7 +90,7 @@ def _fitting(recipe: Recipe, question: Question) -> Question:
     owners = {*recipe.links, *recipe.joints, *recipe.loops}
     outputs = question.outputs
     if outputs is not None:
-        outputs = [name for name in outputs if name in ("a", "tau") or name[2:-1] in owners] or None
+        outputs = [name for name in outputs if "[" not in name or name[2:-1] in owners] or None
     return replace(question, known=known, actuated=actuated, outputs=outputs)
 
 
@@ -161,7 +161,7 @@ def _z() -> np.ndarray:
 
 
 def _plainer_question(recipe: Recipe, question: Question) -> Iterator[Pair]:
-    for word in ("ordering", "outputs", "method"):
+    for word in () if question.problem in FURTHER else ("ordering", "outputs", "method"):
         if getattr(question, word) is not None:
             yield recipe, replace(question, **{word: None})
     if question.outputs is not None and len(question.outputs) > 1:

@@ -7,7 +7,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from tests.stress import verdicts
-from tests.stress.questions import Question
+from tests.stress.questions import FURTHER, Question
 from tests.stress.run import Plan, Summary
 from tests.stress.script import write_script
 from tests.stress.shrink import shrink
@@ -16,6 +16,7 @@ from tests.stress.trial import make_trial, run_trial
 SEED = 11
 TRIALS = 32
 IN_ONE_TEST = 4
+FEW_TRIALS = 2
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +32,18 @@ def test_no_wrong_answer(first):
         for verdict in run_trial(plan.trial(index)):
             summary.add(index, verdict)
     assert not summary.failed, f"scripts/stress.py {plan.words}\n{summary.table()}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", FURTHER)
+def test_no_wrong_answer_to_a_further_question(problem):
+    plan, summary = Plan(SEED, problem=problem), Summary()
+    for index in range(FEW_TRIALS):
+        summary.trials += 1
+        for verdict in run_trial(plan.trial(index)):
+            summary.add(index, verdict)
+    assert not summary.failed, f"scripts/stress.py {plan.words}\n{summary.table()}"
+    assert sum(count for (_, _, kind), count in summary.counts.items() if kind == "right")
 
 
 def test_trials_follow_from_seed_and_index():

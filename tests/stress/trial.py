@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tests.stress.asking import mobility, random_question
+from tests.stress.further import random_further
 from tests.stress.generator import random_recipe
-from tests.stress.questions import Question
+from tests.stress.questions import FURTHER, Question
 from tests.stress.recipe import NoMechanismError, Recipe, mechanism_of, states_of
 from tests.stress.verdicts import Verdict, judge
 
 ATTEMPTS = 20
+FURTHER_SHARE = 0.07  # of trials that have a further question, too
 
 
 @dataclass
@@ -37,8 +39,13 @@ def make_trial(seed: int, index: int, only: str | None = None, problem: str | No
             break
     else:
         raise AssertionError(f"no mechanism from seed {seed}, index {index}")
+    if problem in FURTHER:
+        asked = [random_further(rng, mechanism, states, problem)]
+        return Trial(recipe, [question for question in asked if question is not None])
     ways = {"graph": ["graph"] * 3, "kernels": ["kernel"]}.get(str(only), ["graph"] * 3 + ["kernel"])
     asked = [random_question(rng, mechanism, states, way, problem) for way in ways]
+    if problem is None and only != "graph" and rng.random() < FURTHER_SHARE:
+        asked.append(random_further(rng, mechanism, states))
     return Trial(recipe, [question for question in asked if question is not None])
 
 

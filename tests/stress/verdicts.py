@@ -21,8 +21,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import factorgraph_dyn as fgd
+from tests.stress import further, questions
 from tests.stress.kinematics import LD
+from tests.stress.oracle import ROUNDING
 from tests.stress.questions import (
+    FURTHER,
     SEARCH,
     SHUFFLED,
     Case,
@@ -33,12 +36,10 @@ from tests.stress.questions import (
     chosen_ordering,
     compile_kernel,
     quietly,
-    result_units,
 )
 from tests.stress.recipe import Recipe, mechanism_of, states_of
 
 TOLERANCE = 1e-8
-ROUNDING = 1e-13  # some hundred roundings of every term, carried through the inverse
 SMALL = 1e-4  # of usual results, below which a result counts as zero
 WORST_CONDITION = 1e8
 PATIENCE = 60  # seconds
@@ -100,6 +101,8 @@ def judge(recipe: Recipe, question: Question, only_state: int | None = None) -> 
     states = states_of(recipe, mechanism)
     if only_state is not None:
         states = states[only_state : only_state + 1]
+    if question.problem in FURTHER:
+        return _of_further(recipe, mechanism, states, question)
     cases = cases_of(recipe, mechanism, states, question)
     answer = _of_kernel if question.way == "kernel" else _of_graph
     verdicts = answer(mechanism, cases, question)
@@ -154,6 +157,26 @@ def _of_kernel(mechanism, cases: list[Case], question: Question) -> list[Verdict
     ]
 
 
+def _of_further(recipe, mechanism, states, question: Question) -> list[Verdict]:
+    cases = further.cases_of(recipe, mechanism, states, question)
+    try:
+        with patience():
+            found = quietly(further.ask, mechanism, cases, question)[0]
+    except fgd.FactorGraphDynError as error:
+        return [_refusal(question, -1, cases, error)]
+    except Exception as error:
+        return [_foreign(question, -1, error)]
+    return [
+        compare(mechanism, case, question, answer, i) for i, (case, answer) in enumerate(zip(cases, found, strict=True))
+    ]
+
+
+def result_units(mechanism, name: str, question: Question) -> np.ndarray:
+    """Units that make a result's entries comparable."""
+    asked = further if question.problem in FURTHER else questions
+    return asked.result_units(mechanism, name, question)
+
+
 def _refusal(question, index, cases: list[Case], error) -> Verdict:
     kind = "refused" if all(is_regular(case) for case in cases) else "singular"
     words = f"{type(error).__name__}: {error}"
@@ -168,6 +191,8 @@ def _foreign(question, index, error) -> Verdict:
 
 def _family_size(mechanism, case: Case, question: Question, name: str):
     """The largest of all results of one kind, motions or forces: what a locked joint or link is zero beside."""
+    if question.problem in FURTHER:
+        return LD(0)
     motions = name[0] in "aAV"
     sizes = [
         np.abs(answer.value / result_units(mechanism, other, question)).max(initial=LD(0))

@@ -73,6 +73,8 @@ def closing_program(mechanism: Mechanism, sizes: Sequence[int]) -> Program:
     for group in loop_groups(mechanism):
         members = [k for k, row in enumerate(rows.J) if any(row[entry].ref for entry in group.entries)]
         kept = _independent(rows.chosen(members), samples, rank_tolerance(mechanism))
+        if not kept.names:
+            continue  # a loop that leaves everything free
         corrections, pivots = _least_norm(kept, v * (1.0 / own.v))
         x, slip = x - corrections[0], slip + corrections[1]
         guards.append(_open_guard(kept))
