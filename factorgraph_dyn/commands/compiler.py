@@ -93,8 +93,8 @@ def bench(
 def _bench_papers(plot: Path | None, format: Format, wide: bool) -> None:
     """Measure the tables of the papers and print them beside the published figures."""
     from factorgraph_dyn.compare import papers
-    from factorgraph_dyn.show.canvas import check_drawable
-    from factorgraph_dyn.show.chains_plot import plot_chains
+    from factorgraph_dyn.show.pictures.canvas import check_drawable
+    from factorgraph_dyn.show.plots.chains import plot_chains
 
     if plot is not None:
         check_drawable(plot)  # before minutes of measuring

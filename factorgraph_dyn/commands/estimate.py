@@ -19,8 +19,8 @@ from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.identification.progress import watched
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.logs import check_log_path, joint_columns, read_log, write_log
-from factorgraph_dyn.show.canvas import check_drawable
-from factorgraph_dyn.show.estimate_plot import plot_estimates
+from factorgraph_dyn.show.pictures.canvas import check_drawable
+from factorgraph_dyn.show.plots.estimate import plot_estimates
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.solve.estimation.estimate import Estimate, estimate
 from factorgraph_dyn.spatial import Floats

@@ -16,8 +16,8 @@ from factorgraph_dyn.identification.identify import identify
 from factorgraph_dyn.identification.samples import Samples
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.logs import Log, differentiated, read_log
-from factorgraph_dyn.show.canvas import check_drawable
-from factorgraph_dyn.show.identified_plot import plot_identified
+from factorgraph_dyn.show.pictures.canvas import check_drawable
+from factorgraph_dyn.show.plots.identified import plot_identified
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.spatial import Floats
 

@@ -11,9 +11,9 @@ import typer
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, find_robot, split_names
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.integrators import Integrator
-from factorgraph_dyn.show.canvas import check_drawable
+from factorgraph_dyn.show.pictures.canvas import check_drawable
+from factorgraph_dyn.show.plots.trajectory import plot_trajectory
 from factorgraph_dyn.show.tables import print_rows
-from factorgraph_dyn.show.trajectory_plot import plot_trajectory
 from factorgraph_dyn.show.web_page import check_page
 from factorgraph_dyn.solve.loops.diagnosis import diagnose as diagnose_mechanism
 from factorgraph_dyn.solve.simulation import simulate as simulate_mechanism

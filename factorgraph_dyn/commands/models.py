@@ -15,7 +15,7 @@ from factorgraph_dyn.compare.peers.engines import engine_of, handed_engine
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.files.formats import format_of
-from factorgraph_dyn.model.files.write_urdf import losses, to_urdf
+from factorgraph_dyn.model.files.urdf.writer import losses, to_urdf
 from factorgraph_dyn.model.parts import EFFECTS
 from factorgraph_dyn.show.tables import print_rows
 

@@ -136,7 +136,7 @@ class Identified:
     def plot(self, path: str | Path | None = None) -> Any:
         """Parameters with error bars, before and after, as a Matplotlib figure; with a path, written to a file, too."""
         # Pictures are drawn further on, and looked up when one is asked for.
-        return import_module("factorgraph_dyn.show.identified_plot").plot_identified(self, path)
+        return import_module("factorgraph_dyn.show.plots.identified").plot_identified(self, path)
 
     def rows(self) -> Rows:
         """The unknowns with their values before and after, a row each."""

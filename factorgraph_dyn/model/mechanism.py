@@ -13,7 +13,7 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import check_kind, check_path
 from factorgraph_dyn.model import parameters
 from factorgraph_dyn.model.edit import Editable
-from factorgraph_dyn.model.files import write_native
+from factorgraph_dyn.model.files.native.writer import fingerprint, to_json
 from factorgraph_dyn.spatial import Floats
 
 
@@ -51,11 +51,11 @@ class Mechanism(Editable):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything but the notes and visuals, 64 hexadecimal digits; equal for equal mechanisms."""
-        return write_native.fingerprint(self)
+        return fingerprint(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the mechanism in full to a file that ``fgd.load`` reads back exactly (JSON)."""
-        check_path(path, "The path to save to").write_text(write_native.to_json(self), encoding="utf-8")
+        check_path(path, "The path to save to").write_text(to_json(self), encoding="utf-8")
 
     def parameters(self, links: str | Iterable[str] | None = None) -> Floats:
         """The inertial parameters of links, shape (links, 10): a row [m, m c, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz] each.

@@ -9,8 +9,8 @@ from typing import Any
 from factorgraph_dyn.checks import check_choice
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import OrderingLike
-from factorgraph_dyn.show import canvas
-from factorgraph_dyn.show.layout import make_layout
+from factorgraph_dyn.show.pictures import canvas
+from factorgraph_dyn.show.pictures.layout import make_layout
 from factorgraph_dyn.show.subject import make_subject
 
 PICTURES = {
@@ -61,7 +61,7 @@ def draw(
         endings = (*canvas.ENDINGS, ".gif") if what == "steps" else canvas.ENDINGS
         canvas.check_ending(path, endings)
     if what == "steps" and path is not None and Path(path).suffix.lower() == ".gif":
-        from factorgraph_dyn.show.steps_picture import animate_steps
+        from factorgraph_dyn.show.pictures.steps import animate_steps
 
         subject = make_subject(mechanism, problem, known_accelerations)
         animate_steps(make_layout(subject), subject.order(ordering), path)
@@ -84,22 +84,22 @@ def _figure(
     subject = make_subject(mechanism, problem, known_accelerations)
     layout, chosen = make_layout(subject), subject.order(ordering)
     if what == "graph":
-        from factorgraph_dyn.show.graph_picture import draw_graph
+        from factorgraph_dyn.show.pictures.graph import draw_graph
 
         return draw_graph(layout)
     if what == "dag":
-        from factorgraph_dyn.show.graph_picture import draw_dag
+        from factorgraph_dyn.show.pictures.graph import draw_dag
 
         return draw_dag(layout, chosen)
     if what == "matrix":
-        from factorgraph_dyn.show.matrix_picture import draw_matrix
+        from factorgraph_dyn.show.pictures.matrix import draw_matrix
 
         return draw_matrix(layout, chosen)
     if what == "tree":
-        from factorgraph_dyn.show.tree_picture import draw_tree
+        from factorgraph_dyn.show.pictures.tree import draw_tree
 
         return draw_tree(layout, chosen)
-    from factorgraph_dyn.show.steps_picture import draw_steps
+    from factorgraph_dyn.show.pictures.steps import draw_steps
 
     return draw_steps(layout, chosen)
 
@@ -107,7 +107,7 @@ def _figure(
 def _bars(mechanism: Mechanism, problem: str, ordering: OrderingLike | None) -> Any:
     from factorgraph_dyn.compare.orderings import compare_orderings
     from factorgraph_dyn.ordering import ORDERING_NAMES
-    from factorgraph_dyn.show.bars_picture import draw_bars
+    from factorgraph_dyn.show.pictures.bars import draw_bars
 
     named = ordering is None or (isinstance(ordering, str) and ordering in ORDERING_NAMES)
     more = [] if named or ordering is None else [ordering]

@@ -17,12 +17,12 @@ from factorgraph_dyn.compare.orderings import compare_orderings
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import ORDERING_NAMES, Ordering, OrderingLike
-from factorgraph_dyn.show.canvas import MEANING
-from factorgraph_dyn.show.curves import Path as Line
-from factorgraph_dyn.show.layout import SYMBOL, Heading, Layout, make_layout
-from factorgraph_dyn.show.steps_picture import place_of_new
+from factorgraph_dyn.show.pictures.canvas import MEANING
+from factorgraph_dyn.show.pictures.layout import SYMBOL, Heading, Layout, make_layout
+from factorgraph_dyn.show.pictures.steps import place_of_new
+from factorgraph_dyn.show.pictures.tree import place_cliques
+from factorgraph_dyn.show.plots.curves import Path as Line
 from factorgraph_dyn.show.subject import elimination_steps, make_subject
-from factorgraph_dyn.show.tree_picture import place_cliques
 from factorgraph_dyn.show.web_page import web_page, write_page
 from factorgraph_dyn.solve.loops.diagnosis import diagnose
 

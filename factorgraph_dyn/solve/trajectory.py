@@ -74,7 +74,7 @@ class Trajectory:
             path: Where to write it as well, if anywhere; the name's ending tells the format (svg, png, pdf).
         """
         # Pictures are drawn further on: plot and view are the look-ups from here, done when one is asked for.
-        return import_module("factorgraph_dyn.show.trajectory_plot").plot_trajectory(self, path)
+        return import_module("factorgraph_dyn.show.plots.trajectory").plot_trajectory(self, path)
 
     def view(self, path: str | Path | None = None, **options: Any) -> Any:
         """A page that shows the motion, with a time bar and the torques beside it; it shows itself in notebooks.

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import factorgraph_dyn as fgd
 from factorgraph_dyn.cli import app
 from factorgraph_dyn.compare import papers
-from factorgraph_dyn.show.chains_plot import plot_chains
+from factorgraph_dyn.show.plots.chains import plot_chains
 
 
 def run(*words: str):

@@ -10,7 +10,7 @@ import pinocchio as pin
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.model.files.write_urdf import to_urdf
+from factorgraph_dyn.model.files.urdf.writer import to_urdf
 from factorgraph_dyn.model.parameters import NAMES, impossible_parameters
 from factorgraph_dyn.model.units import described_in
 from tests.helpers import lossy, relative_error

@@ -8,8 +8,8 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.commands.common import find_robot
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.show.layout import make_layout
-from factorgraph_dyn.show.places import RADIUS
+from factorgraph_dyn.show.pictures.layout import make_layout
+from factorgraph_dyn.show.pictures.places import RADIUS
 from factorgraph_dyn.show.subject import elimination_steps, make_subject
 from tests.helpers import lossy, mixed_tree
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.show.layout import make_layout
-from factorgraph_dyn.show.steps_picture import _skipped
+from factorgraph_dyn.show.pictures.layout import make_layout
+from factorgraph_dyn.show.pictures.steps import _skipped
 from factorgraph_dyn.show.subject import elimination_steps, make_subject
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.model.files.write_native import to_json
-from factorgraph_dyn.model.files.write_urdf import to_urdf
+from factorgraph_dyn.model.files.native.writer import to_json
+from factorgraph_dyn.model.files.urdf.writer import to_urdf
 from factorgraph_dyn.show.view import meshes
 from factorgraph_dyn.show.view.looks import looks
 from factorgraph_dyn.show.view.mesh_files import find_mesh

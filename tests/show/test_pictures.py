@@ -11,10 +11,10 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.commands.common import find_robot
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
-from factorgraph_dyn.show import canvas
-from factorgraph_dyn.show.canvas import shortened
 from factorgraph_dyn.show.draw import PICTURES
-from factorgraph_dyn.show.steps_picture import animate_steps
+from factorgraph_dyn.show.pictures import canvas
+from factorgraph_dyn.show.pictures.canvas import shortened
+from factorgraph_dyn.show.pictures.steps import animate_steps
 from tests.show.hostile import hostile_mechanism
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra 'plot')")
@@ -113,7 +113,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
 
 
 def _layout_and_order():
-    from factorgraph_dyn.show.layout import make_layout
+    from factorgraph_dyn.show.pictures.layout import make_layout
     from factorgraph_dyn.show.subject import make_subject
 
     subject = make_subject(fgd.robots.rrr())

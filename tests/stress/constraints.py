@@ -111,7 +111,8 @@ def _loop(loop, found, nv) -> Row:
     bias = np.concatenate([alpha, beta])
     J = C.T @ np.concatenate([W, U])
     W_terms = _spread(two.W) + _spread(one.W)
-    U_terms = _spread(two.U) + norm(arm_two) * _spread(two.W) + _spread(one.U) + norm(r) * _spread(one.W)
+    r_terms = norm(two.p - one.p) + norm(arm_two)  # a loop about the predecessor's own origin has nothing left of them
+    U_terms = _spread(two.U) + norm(arm_two) * _spread(two.W) + _spread(one.U) + r_terms * _spread(one.W)
     J_terms = np.abs(C.T) @ np.concatenate([W_terms, U_terms])
     # Joints below both sides move neither against the other, exactly.
     common = np.logical_and(*(np.any(body.W, axis=0) | np.any(body.U, axis=0) for body in (one, two)))

@@ -16,10 +16,10 @@ import numpy as np
 
 from factorgraph_dyn.errors import FactorGraphDynError, ModelError
 from factorgraph_dyn.model.files.closures import is_closure_file
-from factorgraph_dyn.model.files.mjcf import read_mjcf
-from factorgraph_dyn.model.files.native import read_native
-from factorgraph_dyn.model.files.sdf import read_sdf
-from factorgraph_dyn.model.files.urdf import read_urdf
+from factorgraph_dyn.model.files.mjcf.reader import read_mjcf
+from factorgraph_dyn.model.files.native.reader import read_native
+from factorgraph_dyn.model.files.sdf.reader import read_sdf
+from factorgraph_dyn.model.files.urdf.reader import read_urdf
 from factorgraph_dyn.model.files.xml_tree import Document, parse_xml, read_bytes
 from factorgraph_dyn.model.mechanism import Mechanism
 

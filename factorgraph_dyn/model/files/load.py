@@ -18,7 +18,7 @@ from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.files.closures import add_closures, is_closure_file, parse_closures
 from factorgraph_dyn.model.files.expand_xacro import expanded, is_xacro
 from factorgraph_dyn.model.files.formats import BLANK, NOT_XML, Source
-from factorgraph_dyn.model.files.mjcf import read_actuation
+from factorgraph_dyn.model.files.mjcf.reader import read_actuation
 from factorgraph_dyn.model.files.xml_tree import parse_xml, read_bytes
 from factorgraph_dyn.model.mechanism import Mechanism, check_mechanism
 from factorgraph_dyn.spatial import Floats

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from factorgraph_dyn.errors import ModelError
-from factorgraph_dyn.model.files.mjcf_inertia import SIZES, geom_shape
-from factorgraph_dyn.model.files.mjcf_scene import MAIN, Scene
+from factorgraph_dyn.model.files.mjcf.inertia import SIZES, geom_shape
+from factorgraph_dyn.model.files.mjcf.scene import MAIN, Scene
 from factorgraph_dyn.model.files.xml_tree import Element
 from factorgraph_dyn.model.visuals import Visual
 from factorgraph_dyn.spatial import Floats

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.model.files.write_native import to_json
-from factorgraph_dyn.model.files.write_urdf import losses, to_urdf
+from factorgraph_dyn.model.files.native.writer import to_json
+from factorgraph_dyn.model.files.urdf.writer import losses, to_urdf
 from tests.model.files import test_sdf, test_urdf
 
 INF = np.inf

@@ -5,7 +5,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.model.files.rotations import from_rpy
-from factorgraph_dyn.model.files.write_urdf import _rpy
+from factorgraph_dyn.model.files.urdf.writer import _rpy
 from factorgraph_dyn.motion.kinematics import link_poses
 from factorgraph_dyn.spatial import inverse_pose, pose
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from factorgraph_dyn.show.canvas import new_figure, save_figure
+from factorgraph_dyn.show.pictures.canvas import new_figure, save_figure
 
 STYLES = {"columns": "o-", "iim": "s--", "eufm": "^:", "O(n)": "-"}
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from factorgraph_dyn.model.assembly import Connection
 from factorgraph_dyn.model.files import rotations
-from factorgraph_dyn.model.files.mjcf_scene import ACTUATORS, MAIN, Scene, constant_coefficient, note_yield, translation
+from factorgraph_dyn.model.files.mjcf.scene import ACTUATORS, MAIN, Scene, constant_coefficient, note_yield, translation
 from factorgraph_dyn.model.files.xml_tree import Element
 from factorgraph_dyn.model.parts import Coupling, Joint
 from factorgraph_dyn.spatial import Floats, inverse_pose, pose

@@ -20,15 +20,15 @@ import numpy as np
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.files.limits import joint_limits
-from factorgraph_dyn.model.files.mjcf_constraints import (
+from factorgraph_dyn.model.files.mjcf.constraints import (
     MjcfConstraints,
     add_actuator_effects,
     read_actuators,
     read_constraints,
 )
-from factorgraph_dyn.model.files.mjcf_inertia import body_link, scaled_to_total
-from factorgraph_dyn.model.files.mjcf_limits import limited_by_actuators, range_bound
-from factorgraph_dyn.model.files.mjcf_scene import (
+from factorgraph_dyn.model.files.mjcf.inertia import body_link, scaled_to_total
+from factorgraph_dyn.model.files.mjcf.limits import limited_by_actuators, range_bound
+from factorgraph_dyn.model.files.mjcf.scene import (
     MAIN,
     Scene,
     constant_coefficient,
@@ -36,7 +36,7 @@ from factorgraph_dyn.model.files.mjcf_scene import (
     read_scene,
     translation,
 )
-from factorgraph_dyn.model.files.mjcf_unmodelled import note_unmodelled
+from factorgraph_dyn.model.files.mjcf.unmodelled import note_unmodelled
 from factorgraph_dyn.model.files.visuals import mjcf_visuals
 from factorgraph_dyn.model.files.xml_tree import Document, Element
 from factorgraph_dyn.model.mechanism import Mechanism

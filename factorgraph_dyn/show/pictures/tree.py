@@ -11,10 +11,10 @@ from typing import Any
 
 from factorgraph_dyn.equations import Variable
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.show.canvas import COLOUR, FAINT, GREY, INK, PALE, new_figure, plain_axes, write_text
-from factorgraph_dyn.show.graph_picture import write_title
-from factorgraph_dyn.show.layout import Layout
-from factorgraph_dyn.show.legend import add_legend, kind_marks, legend_inches
+from factorgraph_dyn.show.pictures.canvas import COLOUR, FAINT, GREY, INK, PALE, new_figure, plain_axes, write_text
+from factorgraph_dyn.show.pictures.graph import write_title
+from factorgraph_dyn.show.pictures.layout import Layout
+from factorgraph_dyn.show.pictures.legend import add_legend, kind_marks, legend_inches
 
 CHARACTER = 0.078  # inches of a character at the size used
 BOX_HEIGHT = 0.3

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.parts import Joint
 from factorgraph_dyn.model.topology import Topology
-from factorgraph_dyn.show.curves import Point
-from factorgraph_dyn.show.loop_places import Way, find_ways, place_loops, plan_loops
+from factorgraph_dyn.show.pictures.loop_places import Way, find_ways, place_loops, plan_loops
+from factorgraph_dyn.show.plots.curves import Point
 
 # One unit is half a column: joints stand on odd, links on even multiples of it.
 RADIUS = 0.34

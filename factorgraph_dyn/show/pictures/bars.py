@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.show.canvas import COLOUR, FAINT, GREY, new_figure, shortened, write_text
-from factorgraph_dyn.show.graph_picture import write_title
+from factorgraph_dyn.show.pictures.canvas import COLOUR, FAINT, GREY, new_figure, shortened, write_text
+from factorgraph_dyn.show.pictures.graph import write_title
 
 # Columns of a comparison that are costs, and what they are called.
 COSTS = {

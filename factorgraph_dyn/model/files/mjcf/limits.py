@@ -17,8 +17,8 @@ import numpy as np
 
 from factorgraph_dyn.model.assembly import Connection
 from factorgraph_dyn.model.files.limits import bound
-from factorgraph_dyn.model.files.mjcf_constraints import Actuator
-from factorgraph_dyn.model.files.mjcf_scene import Scene
+from factorgraph_dyn.model.files.mjcf.constraints import Actuator
+from factorgraph_dyn.model.files.mjcf.scene import Scene
 from factorgraph_dyn.model.files.xml_tree import Element
 from factorgraph_dyn.spatial import Floats
 

@@ -22,8 +22,8 @@ from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model import joint_kinds
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.files.limits import bound, joint_limits
-from factorgraph_dyn.model.files.sdf_scope import MODEL, WORLD, Scope, child_text, read_pose, read_version, read_world
-from factorgraph_dyn.model.files.sdf_unmodelled import note_unmodelled
+from factorgraph_dyn.model.files.sdf.scope import MODEL, WORLD, Scope, child_text, read_pose, read_version, read_world
+from factorgraph_dyn.model.files.sdf.unmodelled import note_unmodelled
 from factorgraph_dyn.model.files.visuals import sdf_visuals
 from factorgraph_dyn.model.files.xml_tree import Document, Element
 from factorgraph_dyn.model.mechanism import Mechanism

@@ -16,9 +16,8 @@ import numpy as np
 
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.show.canvas import GREY, INCHES, check_ending, new_figure, plain_axes, shortened
-from factorgraph_dyn.show.curves import Point
-from factorgraph_dyn.show.graph_picture import (
+from factorgraph_dyn.show.pictures.canvas import GREY, INCHES, check_ending, new_figure, plain_axes, shortened
+from factorgraph_dyn.show.pictures.graph import (
     paint_arrows,
     paint_factors,
     paint_headings,
@@ -26,9 +25,10 @@ from factorgraph_dyn.show.graph_picture import (
     paint_node,
     write_title,
 )
-from factorgraph_dyn.show.layout import Layout
-from factorgraph_dyn.show.legend import Mark, add_legend, graph_marks, kind_marks, legend_inches, step_marks
-from factorgraph_dyn.show.places import RADIUS
+from factorgraph_dyn.show.pictures.layout import Layout
+from factorgraph_dyn.show.pictures.legend import Mark, add_legend, graph_marks, kind_marks, legend_inches, step_marks
+from factorgraph_dyn.show.pictures.places import RADIUS
+from factorgraph_dyn.show.plots.curves import Point
 from factorgraph_dyn.show.subject import ShownStep, elimination_steps
 
 MOST_PANELS = 12

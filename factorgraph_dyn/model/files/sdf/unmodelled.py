@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from factorgraph_dyn.model.files.sdf_scope import Scope
+from factorgraph_dyn.model.files.sdf.scope import Scope
 from factorgraph_dyn.model.files.xml_tree import Element, noted_once
 
 TRUE, FALSE = ("1", "true"), ("0", "false")

@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from factorgraph_dyn.equations import Variable
-from factorgraph_dyn.show.canvas import shortened
-from factorgraph_dyn.show.curves import Path, Point, clear_curve, rounded, shorten
-from factorgraph_dyn.show.places import RADIUS, ROW, Places, find_places
+from factorgraph_dyn.show.pictures.canvas import shortened
+from factorgraph_dyn.show.pictures.places import RADIUS, ROW, Places, find_places
+from factorgraph_dyn.show.plots.curves import Path, Point, clear_curve, rounded, shorten
 from factorgraph_dyn.show.subject import Subject
 from factorgraph_dyn.spatial import Floats
 

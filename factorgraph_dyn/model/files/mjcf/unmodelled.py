@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from factorgraph_dyn.model.files.mjcf_constraints import Actuator
-from factorgraph_dyn.model.files.mjcf_scene import Scene
+from factorgraph_dyn.model.files.mjcf.constraints import Actuator
+from factorgraph_dyn.model.files.mjcf.scene import Scene
 from factorgraph_dyn.model.files.xml_tree import Element, noted_once
 
 OWN_FORCES = {

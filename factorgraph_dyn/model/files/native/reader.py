@@ -1,4 +1,4 @@
-"""A file in the package's own format, which ``write_native`` describes, becomes a mechanism."""
+"""A file in the package's own format, which ``writer`` describes, becomes a mechanism."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.description import CLOSED, PARTS
-from factorgraph_dyn.model.files.write_native import FORMAT, NOTES, UNHASHED, VERSION, VISUALS
+from factorgraph_dyn.model.files.native.writer import FORMAT, NOTES, UNHASHED, VERSION, VISUALS
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import BOUNDS
 from factorgraph_dyn.model.visuals import Visual

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.show.canvas import (
+from factorgraph_dyn.show.pictures.canvas import (
     COLOUR,
     FAINT,
     FILL,
@@ -20,10 +20,10 @@ from factorgraph_dyn.show.canvas import (
     shortened,
     write_text,
 )
-from factorgraph_dyn.show.curves import Point
-from factorgraph_dyn.show.layout import Heading, Layout, Node
-from factorgraph_dyn.show.legend import Mark, add_legend, arrow_marks, graph_marks, kind_marks, legend_inches
-from factorgraph_dyn.show.places import RADIUS
+from factorgraph_dyn.show.pictures.layout import Heading, Layout, Node
+from factorgraph_dyn.show.pictures.legend import Mark, add_legend, arrow_marks, graph_marks, kind_marks, legend_inches
+from factorgraph_dyn.show.pictures.places import RADIUS
+from factorgraph_dyn.show.plots.curves import Point
 from factorgraph_dyn.show.subject import ShownStep, elimination_steps
 
 TITLE_INCHES = 0.5

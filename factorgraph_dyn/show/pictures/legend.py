@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import Any
 
-from factorgraph_dyn.show.canvas import COLOUR, FACTOR_COLOUR, FILL, GREY, INK, MEANING, NEW, PALE
-from factorgraph_dyn.show.layout import SYMBOL
+from factorgraph_dyn.show.pictures.canvas import COLOUR, FACTOR_COLOUR, FILL, GREY, INK, MEANING, NEW, PALE
+from factorgraph_dyn.show.pictures.layout import SYMBOL
 
 Mark = tuple[str, dict[str, Any]]
 """Words, and how matplotlib draws the sample."""

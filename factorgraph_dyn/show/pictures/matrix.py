@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.show.canvas import (
+from factorgraph_dyn.show.pictures.canvas import (
     COLOUR,
     FACTOR_COLOUR,
     FAINT,
@@ -19,9 +19,9 @@ from factorgraph_dyn.show.canvas import (
     shortened,
     write_text,
 )
-from factorgraph_dyn.show.graph_picture import write_title
-from factorgraph_dyn.show.layout import Layout
-from factorgraph_dyn.show.legend import add_legend, block_marks, fill_mark, legend_inches
+from factorgraph_dyn.show.pictures.graph import write_title
+from factorgraph_dyn.show.pictures.layout import Layout
+from factorgraph_dyn.show.pictures.legend import add_legend, block_marks, fill_mark, legend_inches
 from factorgraph_dyn.show.subject import elimination_steps
 
 CELL_INCHES = 0.26  # of a block of size 6

@@ -9,7 +9,7 @@ import numpy as np
 
 from factorgraph_dyn.identification.identified import Identified
 from factorgraph_dyn.identification.samples import Samples
-from factorgraph_dyn.show.canvas import COLOUR, GREY, INK, check_drawable, new_figure, save_figure
+from factorgraph_dyn.show.pictures.canvas import COLOUR, GREY, INK, check_drawable, new_figure, save_figure
 from factorgraph_dyn.spatial import Floats
 
 MOST_POINTS = 4000  # of a curve: more cannot be told apart

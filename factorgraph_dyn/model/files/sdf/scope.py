@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from factorgraph_dyn.model.files import rotations
-from factorgraph_dyn.model.files.mjcf_scene import find_included
+from factorgraph_dyn.model.files.mjcf.scene import find_included
 from factorgraph_dyn.model.files.xml_tree import Element, read_included
 from factorgraph_dyn.spatial import Floats, inverse_pose, pose, rotation_of_quaternion
 

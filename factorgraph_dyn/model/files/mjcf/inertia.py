@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from factorgraph_dyn.model.files import rotations
-from factorgraph_dyn.model.files.mjcf_scene import Scene, Settings
+from factorgraph_dyn.model.files.mjcf.scene import Scene, Settings
 from factorgraph_dyn.model.files.xml_tree import Element
 from factorgraph_dyn.model.parts import Link
 from factorgraph_dyn.spatial import Floats, pose, skew

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.parts import Joint, Loop
-from factorgraph_dyn.show.curves import Point
+from factorgraph_dyn.show.plots.curves import Point
 
 GAP_TOP = -4.5  # below a strip's torques
 LANE = 0.25  # between parallel ways

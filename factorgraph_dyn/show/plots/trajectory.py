@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from factorgraph_dyn.show.canvas import check_drawable, new_figure, save_figure
+from factorgraph_dyn.show.pictures.canvas import check_drawable, new_figure, save_figure
 from factorgraph_dyn.solve.trajectory import Trajectory
 
 MOST_LABELS = 12  # more curves than this go unnamed

@@ -28,8 +28,8 @@ from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.files.expand_xacro import HOW, NEEDS_EXPANDING
 from factorgraph_dyn.model.files.limits import bound, joint_limits
 from factorgraph_dyn.model.files.rotations import from_rpy
-from factorgraph_dyn.model.files.urdf_transmissions import reflected_inertias
-from factorgraph_dyn.model.files.urdf_unmodelled import note_unmodelled
+from factorgraph_dyn.model.files.urdf.transmissions import reflected_inertias
+from factorgraph_dyn.model.files.urdf.unmodelled import note_unmodelled
 from factorgraph_dyn.model.files.visuals import urdf_colours, urdf_visuals
 from factorgraph_dyn.model.files.xml_tree import Document, Element
 from factorgraph_dyn.model.mechanism import Mechanism

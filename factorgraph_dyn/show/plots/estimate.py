@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.show.canvas import new_figure, save_figure
+from factorgraph_dyn.show.pictures.canvas import new_figure, save_figure
 from factorgraph_dyn.spatial import Floats
 
 BAND = 2.0  # standard deviations to either side

@@ -1,0 +1,1 @@
+"""The package's own format: a reader and a writer."""

@@ -1,0 +1,1 @@
+"""SDF: a reader, and the scopes its names live in."""

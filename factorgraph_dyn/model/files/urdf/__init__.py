@@ -1,0 +1,1 @@
+"""URDF: a reader and a writer."""

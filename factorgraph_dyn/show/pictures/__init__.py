@@ -1,0 +1,1 @@
+"""Pictures of graphs, matrices, trees and eliminations."""

@@ -1,0 +1,1 @@
+"""Plots over time and of results, by Matplotlib."""
