@@ -32,3 +32,5 @@ def test_the_chart_has_the_numbers_of_the_readmes_table():
     for _, _, ours, theirs, times in module.speed_rows(readme):
         assert f"{ours:g}, {times:g} times faster" in words
         assert f"{theirs:g}" in words
+    drawn = (ROOT / "examples" / "pictures" / "speed.svg").read_text(encoding="utf-8")
+    assert drawn == module.speed_picture(readme), "the table has changed: run python scripts/pictures.py"

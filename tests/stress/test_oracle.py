@@ -147,3 +147,16 @@ def test_rounding_of_an_axis_locks_no_loop(tilt):
     found, expected = (forward(mechanism, q, v, tau)[1]["a"] for mechanism in (tilted, flat))
     assert found.unique
     assert relative_error(found.value.astype(float), expected.value.astype(float)) < EXACT
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e-20])
+def test_rounding_of_a_place_locks_no_loop(offset):
+    """A ball joint in the middle of a hinge holds nothing, whatever its place was rounded to."""
+    links = [fgd.Link("base"), *(fgd.Link(name, 1.0, inertia=np.eye(3)) for name in ("arm", "hand"))]
+    wrist = fgd.translation(0, -0.0003, 0)
+    joints = [fgd.Joint("elbow", "revolute", "base", "arm"), fgd.Joint("wrist", "revolute", "arm", "hand", wrist)]
+    ball = fgd.Loop("ball", "spherical", "hand", "arm", np.eye(4), fgd.translation(offset, -0.0003, 0))
+    mechanism = fgd.Mechanism("idle", links, joints, [ball], gravity=(0, 0, 0))
+    _, answered = forward(mechanism, np.zeros(2), np.zeros(2), np.array([1.0, 0.0]))
+    assert answered["a"].unique
+    assert relative_error(answered["a"].value.astype(float), np.array([1.0, -1.0])) < 1e-6
