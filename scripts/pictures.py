@@ -119,7 +119,9 @@ def speed_rows(readme: str):
     results = readme.partition("## Results")[2]
     table = re.search(r"^\| robot \| problem .*?(?=\n\n)", results, re.DOTALL | re.MULTILINE)
     if table is None:
-        raise SystemExit("README.md has no table of results with the columns robot, problem, AVX2: ns a state, x Pinocchio.")
+        raise SystemExit(
+            "README.md has no table of results with the columns robot, problem, AVX2: ns a state, x Pinocchio."
+        )
     header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[0].splitlines()]
     columns = [header.index(name) for name in ("AVX2: ns a state", "Pinocchio, ns a state", "x Pinocchio")]
     return [(row[0], row[1], *(float(row[k]) for k in columns)) for row in rows]
@@ -145,7 +147,10 @@ def speed_picture(readme: str) -> str:
         parts.append(f'<rect x="{left}" y="{y + 13}" width="{at(theirs) - left:.1f}" height="11" fill="{GREY}"/>')
         parts.append(f'<text x="{at(ours) + 6:.1f}" y="{y + 10}" {FONT}>{ours:g}, {times:g} times faster</text>')
         parts.append(f'<text x="{at(theirs) + 6:.1f}" y="{y + 23}" {FONT}>{theirs:g}</text>')
-    for x, colour, words in ((left, BLUE, "factorgraph_dyn, AVX2"), (left + 180, GREY, "Pinocchio, C++ loop over the batch")):
+    for x, colour, words in (
+        (left, BLUE, "factorgraph_dyn, AVX2"),
+        (left + 180, GREY, "Pinocchio, C++ loop over the batch"),
+    ):
         parts.append(f'<rect x="{x}" y="8" width="11" height="11" fill="{colour}"/>')
         parts.append(f'<text x="{x + 16}" y="18" {FONT}>{words}</text>')
     return _svg(640, bottom + 26, "Nanoseconds a state, on a logarithmic axis", parts)
