@@ -254,10 +254,18 @@ def c_compiler():
     return compiler
 
 
-@pytest.mark.parametrize("problem", ["forward", "hybrid", "mass_matrix"])
+C_KERNELS = {
+    "forward": {},
+    "hybrid": {"known_accelerations": ["joint1", "joint2"]},
+    "mass_matrix": {},
+    "inverse": {"parameters": "all", "outputs": ["tau", "dtau/dq", "dtau/dparameters"]},
+    "kinematics": {"outputs": ["T[link6]", "dT[link6]/dq", "kinetic_energy"]},
+}
+
+
+@pytest.mark.parametrize("problem", C_KERNELS)
 def test_c_source(problem, c_compiler, tmp_path):
-    mechanism = fgd.robots.puma560()
-    words = {"known_accelerations": mechanism.joint_names[:2]} if problem == "hybrid" else {}
+    mechanism, words = fgd.robots.puma560(), C_KERNELS[problem]
     kernel = compile(mechanism, problem, **words)
     source, header = kernel.to_c(tmp_path / "robot dynamics.c", name="puma_move")
     assert header.name == "robot dynamics.h"
@@ -268,7 +276,8 @@ def test_c_source(problem, c_compiler, tmp_path):
     batch_function = ctypes.CDLL(str(library)).puma_move_batch
     batch_function.restype = ctypes.c_size_t
     rng = np.random.default_rng(1)
-    arguments = [rng.normal(size=(20, 6)) for _ in kernel.arguments]
+    shapes = {"parameters": mechanism.parameters().shape}
+    arguments = [rng.normal(size=(20, *shapes.get(name, (6,)))) for name in kernel.arguments]
     results = kernel(*arguments)
     results = results if isinstance(results, tuple) else (results,)
     found = [np.empty_like(result) for result in results]
@@ -279,7 +288,7 @@ def test_c_source(problem, c_compiler, tmp_path):
     assert batch_function(ctypes.c_size_t(20), *pointers([*arguments, *found])) == 0
     for one, other in zip(found, results, strict=True):
         assert relative_error(one, other) < 1e-14
-    assert function(*pointers([array[3] for array in arguments]), *pointers([x[3] for x in found])) == 0
+    assert function(*pointers([array[3] for array in arguments]), *pointers([x[3:] for x in found])) == 0
     with pytest.raises(fgd.InputError, match=r"ends in \.c"):
         kernel.to_c(tmp_path / "step.txt")
 
