@@ -68,8 +68,9 @@ class Solved:
             found.append(terms.get(UNIT, ZERO))
         return found
 
-    def responses(self, name: str, kept: str) -> References:
-        """Matrix of the responses of a or tau to units of the kept variables, motors first and then contacts."""
+    def responses(self, kept: str) -> References:
+        """Matrix of the responses of tau or a to units of the kept a or tau, motors first and then contacts."""
+        name = "tau" if kept == "a" else "a"
         causes = self._joint_columns(kept) + self._contact_columns()
         effects = self._joint_columns(name)
         matrix = np.zeros((len(effects), len(causes)), dtype=np.int64)
@@ -213,7 +214,7 @@ TRUE_VALUES: dict[str, Callable[[Plain, str], tuple[Floats, Floats]]] = {
 def read_output(solved: Solved, name: str) -> References:
     """References of one result."""
     if solved.problem.kept is not None:
-        return solved.responses(name, solved.problem.kept)
+        return solved.responses(solved.problem.kept)
     kind, owner = split_name(name)
     return OUTPUTS[kind](solved, kind, owner)
 

@@ -338,6 +338,8 @@ class Tracer:
             return Again(self.samples, rows, order, partners or {}, unasked, magnitudes=sizes, noisy=noisy)
 
         found = Derivatives(self.read_off(state, graph, eliminated), along, rows, again)
+        if self.problem.kept is not None:
+            return found  # of coefficients, which are no unknowns: the tape itself is differentiated
         turns_with_q = bool(self.problem.pushed) and self.problem.wrench_axes == "world"
         found.solve(rigid=self.route.rigid and not (self.mechanism.loops or turns_with_q or not graph.factors))
         return found

@@ -57,6 +57,8 @@ from factorgraph_dyn.model.parameters import COUNT
 from factorgraph_dyn.motion.masses import check_mass
 from factorgraph_dyn.spatial import Array
 
+MATRIX = "matrix"  # what the responses to units are called among outputs
+
 # Entries of a or tau: those chosen by the user or the others, those of joints with a motor or without one.
 Entries = Literal["none", "all", "chosen", "others", "passive"]
 
@@ -107,11 +109,11 @@ PROBLEMS = {
     "forward": ProblemKind(("q", "v", "tau"), ("a",), "none", "all", "aba", "aba"),
     "inverse": ProblemKind(("q", "v", "a"), ("tau",), "all", "passive", "rnea", "rnea"),
     "hybrid": ProblemKind(("q", "v", "a", "tau"), ("a", "tau"), "chosen", "others", "aba", "colamd"),
-    "iwim": ProblemKind(("q",), ("a",), "none", "passive", "aba", kept="tau", drives_trees=False, matrix="M^-1 B"),
+    "iwim": ProblemKind(("q",), (MATRIX,), "none", "passive", "aba", kept="tau", drives_trees=False, matrix="M^-1 B"),
     "inverse_mass_matrix": ProblemKind(
-        ("q",), ("a",), "none", "none", "aba", kept="tau", tree_only=True, matrix="M^-1"
+        ("q",), (MATRIX,), "none", "none", "aba", kept="tau", tree_only=True, matrix="M^-1"
     ),
-    "mass_matrix": ProblemKind(("q",), ("tau",), "none", "none", "rnea", kept="a", tree_only=True, matrix="M"),
+    "mass_matrix": ProblemKind(("q",), (MATRIX,), "none", "none", "rnea", kept="a", tree_only=True, matrix="M"),
     "regressor": ProblemKind(("q", "v", "a"), ("regressor",), "all", "none", "rnea", tree_only=True),
     "kinematics": ProblemKind(("q", "v"), (), "all", "all", "none", tree_only=True),
     "estimate": ProblemKind(("q", "v", "values"), ("a", "tau"), "none", "passive", "aba", drives_trees=False),
@@ -415,11 +417,6 @@ def _outputs(mechanism: Mechanism, problem: Problem, outputs: Sequence[str] | No
         usual = kind.outputs or tuple(f"{what}[{tip}]" for tip in mechanism.topology.tips for what in ("T", "J"))
         return (*usual, *(f"W[{frame}]" for frame in outside_frames(sensors)))
     names = as_names(outputs, "outputs")
-    if kind.kept:
-        raise InputError(
-            f"The result of problem {problem.name!r} is one matrix; it takes no outputs. Its derivatives are those of "
-            "problem 'inverse', dtau/dq, or 'forward', da/dq, for units of a or tau, at rest and without gravity."
-        )
     if not names:
         raise InputError("outputs is empty; name at least one, such as 'a' or 'F[joint]'.")
     for name in names:
@@ -427,6 +424,9 @@ def _outputs(mechanism: Mechanism, problem: Problem, outputs: Sequence[str] | No
             raise InputError(f"outputs names {name!r} twice; name each result once.")
         if sensors:
             _check_estimated(mechanism, sensors, name)
+        elif kind.kept:
+            offers = (MATRIX, *(f"d{MATRIX}/d{argument}" for argument in problem.arguments))
+            check_name(name, offers, "output", f"what problem {problem.name!r} gives", InputError)
         else:
             check_output(mechanism, name, problem.arguments)
         if kind.solves_nothing and not quantity(name).follows_state:

@@ -72,6 +72,8 @@ QUANTITIES = {
     "potential_regressor": Quantity(
         "inertial", "potential energy of unit parameters", in_link_frames=True, follows_state=True
     ),
+    # of problems whose result is one: the mass matrix, its inverse, or what inputs do
+    "matrix": Quantity(("nv", 0), "responses to units, row by row", is_output=False),
     # of estimators: readings of their sensors, wrenches from outside that they name, and gains, such as gain[tau]
     "values": Quantity(0, "readings of the sensors, one after the other", is_output=False, in_link_frames=True),
     "W": Quantity(6, "{}, moment and force", "frame", is_output=False, in_link_frames=True),

@@ -89,7 +89,8 @@ def compile(
             axes), kinetic_energy, potential_energy, as the functions of these names give them; regressor
             (nv, 10 links), kinetic_regressor and potential_regressor (10 links,). Of each of these
             d<output>/d<argument>, such as "da/dq" or "dF[elbow]/dtau": the derivative, with the axes of the
-            argument after those of the output, for q its freedoms (see docs/understand/derivatives.md).
+            argument after those of the output, for q its freedoms (see docs/understand/derivatives.md). Problems that
+            give one matrix, such as "mass_matrix", have the outputs matrix and dmatrix/dq.
         external_wrenches: Links and frames on which a wrench acts from outside; the kernel takes one more argument
             for each, [moment; force] about its origin.
         axes: Of these wrenches, not of results. "local": the link's or frame's own axes; "world": those of the world.

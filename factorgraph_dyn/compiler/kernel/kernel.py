@@ -26,7 +26,7 @@ from factorgraph_dyn.compiler.kernel.fastcall import make_fast_function
 from factorgraph_dyn.compiler.kernel.foreign import in_blocks, library_of, refuse_labelled
 from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.program import Operand, Operations, Program
-from factorgraph_dyn.equations.problem import Problem
+from factorgraph_dyn.equations.problem import MATRIX, Problem
 from factorgraph_dyn.equations.quantities import meaning
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism
@@ -153,7 +153,8 @@ class Kernel:
         return self._plan.accuracy
 
     def __repr__(self) -> str:
-        results = self._plan.problem.matrix or ", ".join(self.outputs)
+        results, matrix = ", ".join(self.outputs), self._plan.problem.matrix
+        results = results.replace(MATRIX, matrix) if matrix else results
         return (
             f"<Kernel {self.problem} of {self.mechanism.name!r}: ({', '.join(self.arguments)}) -> "
             f"{results}, ordering {self.ordering.name!r}, {self.operations.total} operations>"
@@ -320,7 +321,7 @@ class Kernel:
         outputs = []
         for name, operand in zip(self.outputs, plan.outputs, strict=True):
             about = meaning(name)
-            if plan.problem.kept is not None:
+            if name == MATRIX:
                 about = f"{self.problem}, row by row, {operand.shape[0]} x {operand.shape[1]}"
             label = f"{c_source.identifier(name)}_out" if name in self.arguments else name
             outputs.append(c_source.Parameter(c_source.identifier(label), operand.size, about))

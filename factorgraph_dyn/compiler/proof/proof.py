@@ -27,7 +27,7 @@ from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TIN
 from factorgraph_dyn.compiler.proof.slopes import Slopes
 from factorgraph_dyn.compiler.proof.trials import SEED, make_free, make_trials
 from factorgraph_dyn.equations.given import Mask
-from factorgraph_dyn.equations.problem import Problem
+from factorgraph_dyn.equations.problem import MATRIX, Problem
 from factorgraph_dyn.equations.quantities import derived_by, quantity, split_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.units import natural, natural_rate
@@ -122,15 +122,20 @@ class Trial:
         """What pushes links, in their frames: wrenches from outside, and units of contacts, a column each."""
         in_world = self.problem.wrench_axes == "world"
         loads = [(name, link_wrench(self.here, name, F, in_world)) for name, F in self.pushes.items()]
-        first = int((~self.problem.known_tau).sum())
+        pushed = [(self.mechanism.place(name)[0], felt) for name, felt in loads]
+        return pushed + self.contact_loads(self.here)
+
+    def contact_loads(self, here: ManyStates) -> list[tuple[str, Floats]]:
+        """What units of the contacts do to links at some states, in the links' frames, a column each."""
+        loads, first = [], int((~self.problem.known_tau).sum())
         columns = first + sum(contact.size for contact in self.problem.contacts)
         for contact in self.problem.contacts:
-            units = np.zeros((len(self.states.q), columns, 6))
+            units = np.zeros((here.states, columns, 6))
             units[:, first : first + contact.size, -contact.directions.shape[1] :] = contact.directions
             first += contact.size
-            felt = link_wrench(self.here, contact.link, units, contact.axes == "world", contact.point)
-            loads.append((contact.link, felt))
-        return [(self.mechanism.place(name)[0], felt) for name, felt in loads]
+            felt = link_wrench(here, contact.link, units, contact.axes == "world", contact.point)
+            loads.append((self.mechanism.place(contact.link)[0], felt))
+        return loads
 
     def _inputs(self) -> dict[str, Floats]:
         """Accelerations that keep closure, and torques that answer them or are of their terms' size."""
@@ -191,14 +196,22 @@ class Trial:
             results = function(*(arguments[name] for name in self.problem.arguments))
             results = results if isinstance(results, tuple) else (results,)
             answers = {
-                name: result.reshape(len(result), 1, -1) if self.problem.kept is None else np.swapaxes(result, 1, 2)
+                self._responding(name): result.reshape(len(result), 1, -1)
+                if self.problem.kept is None
+                else np.swapaxes(result, 1, 2)
                 for name, result in zip(self.problem.outputs, results, strict=True)
             }
-            answered = np.all([np.isfinite(answer).all(axis=(1, 2)) for answer in answers.values()], axis=0)
+            answered = np.all([np.isfinite(x).all(axis=tuple(range(1, x.ndim))) for x in answers.values()], axis=0)
             answers = {name: np.nan_to_num(answer) for name, answer in answers.items()}
-            derived = {name: answers.pop(name) for name in self.problem.derivatives}
+            derived = {name: answers.pop(name) for name in map(self._responding, self.problem.derivatives)}
             errors = (self._errors(answers) if answers else {}) | self._slope_errors(derived)
         return self._verdict(errors, answered)
+
+    def _responding(self, output: str) -> str:
+        """The output, a matrix of responses by the name of what responds, or its derivative."""
+        if self.problem.kept is None:
+            return output
+        return output.replace(MATRIX, "tau" if self.problem.kept == "a" else "a", 1)
 
     def _slope_errors(self, answers: dict[str, Floats]) -> dict[str, Floats]:
         """Errors of derivatives: of the change of each output where all arguments it is derived by change at once."""

@@ -59,7 +59,8 @@ class Slopes:
         self._forces = trial.system.constraint_forces(tree.tau - base.tau, tree.tau_size)
         self._sizes = trial.response(base.a, trial.here.loop_loads(*self._forces)[0])
         self._here = self._places()
-        known = {name: self.direction.get(name, np.zeros(base.a[:, 0].shape))[:, None] for name in ("a", "tau")}
+        nothing = np.zeros((len(base.a), base.a.shape[-1]))
+        known = {name: self.direction.get(name, nothing)[:, None] + 0.0 * base.a for name in ("a", "tau")}
         if "a" in self.direction and trial.known["a"].all():
             known["a"] = known["a"] - trial.system.closing(self._response(known["a"]).missed)
             self.direction["a"] = known["a"][:, 0]
@@ -127,11 +128,14 @@ class Slopes:
             there = self._along(wrench, 0.0 if change is None else change[:, None])
             link, _ = self.trial.mechanism.place(name)
             loads.add(link, link_wrench(self._here, name, there, in_world))
+        for link, felt in self.trial.contact_loads(self._here):
+            loads.add(link, felt)
         return loads, of_loops
 
     def _response(self, a_change: Floats) -> Response:
         """The change of what accelerations ask for, where these change so, with the sizes of what changes."""
-        there = self._here.response(self._along(self._base.a, a_change), loads=self._loads()[0])
+        a, loads = self._along(self._base.a, a_change), self._loads()[0]
+        there = self._here.response(a, still=self.trial.still, loads=loads)
         tau, missed = self._differences(there.tau), self._differences(there.missed)
         return replace(self._sizes, tau=tau, missed=missed)
 
