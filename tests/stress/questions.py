@@ -118,7 +118,7 @@ def _matrix_case(mechanism, state: State, question: Question) -> Case:
     else:
         answer, condition = Answer(oracle.M, oracle.M_terms, True), 1.0
     none = np.zeros(nv, dtype=bool)
-    name = "tau" if question.problem == "mass_matrix" else "a"
+    name = response(question)
     return Case(state, np.zeros(nv), np.zeros(nv), none, none, {name: answer}, condition, answer.unique)
 
 
@@ -206,7 +206,13 @@ def ask_kernel(kernel, cases: list[Case], question: Question) -> list[dict[str, 
         arguments[f"wrench[{link}]"] = np.stack([np.asarray(case.state.wrenches[link], float) for case in cases])
     results = kernel(*(arguments[name] for name in kernel.arguments))
     results = results if isinstance(results, tuple) else (results,)
-    return [{name: result[i] for name, result in zip(kernel.outputs, results, strict=True)} for i in range(len(cases))]
+    names = (response(question),) if question.problem in MATRICES else kernel.outputs
+    return [{name: result[i] for name, result in zip(names, results, strict=True)} for i in range(len(cases))]
+
+
+def response(question: Question) -> str:
+    """What responds to units, by which the answer of a matrix is called here."""
+    return "tau" if question.problem == "mass_matrix" else "a"
 
 
 def chosen_ordering(mechanism, cases: list[Case], question: Question):

@@ -13,6 +13,7 @@ from tests.stress.questions import (
     cases_of,
     chosen_ordering,
     known_of,
+    response,
 )
 from tests.stress.recipe import EFFECTS, Recipe, mechanism_of, stacked, states_of
 from tests.stress.verdicts import TOLERANCE, Verdict, result_units
@@ -162,8 +163,7 @@ def _call(mechanism, case, question: Question, names) -> list[str]:
         words.append(f"method={question.method!r}")
     rest = "".join(f", {word}" for word in words)
     if question.problem in MATRICES:
-        name = "tau" if question.problem == "mass_matrix" else "a"
-        return [f"found = {{{name!r}: fgd.{question.problem}(mechanism, q{rest})}}"]
+        return [f"found = {{{response(question)!r}: fgd.{question.problem}(mechanism, q{rest})}}"]
     if question.problem == "hybrid":
         lines = [f"known = np.array({case.a_known.tolist()!r})"]
         given = "a=np.where(known, a, np.nan), tau=np.where(known, np.nan, tau)"
@@ -185,6 +185,7 @@ def _kernel_call(mechanism, question: Question, words, pushed) -> list[str]:
     if pushed:
         words.append(f"external_wrenches={list(pushed)!r}")
     rest = "".join(f", {word}" for word in words)
+    names = repr([response(question)]) if question.problem in MATRICES else "kernel.outputs"
     given = '{"q": q, "v": v, "a": a, "tau": tau}'
     if pushed:
         given = '{"q": q, "v": v, "a": a, "tau": tau, **{f"wrench[{link}]": w for link, w in wrenches.items()}}'
@@ -193,5 +194,5 @@ def _kernel_call(mechanism, question: Question, words, pushed) -> list[str]:
         f"given = {given}",
         "results = kernel(*(given[name] for name in kernel.arguments))",
         "results = results if isinstance(results, tuple) else (results,)",
-        "found = dict(zip(kernel.outputs, results))",
+        f"found = dict(zip({names}, results))",
     ]
