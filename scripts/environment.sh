@@ -24,6 +24,6 @@ set_up() {
         "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".[$extras]"
         echo "$wanted" > "$environment/.installed-$stamp"
     fi
-    PATH="$PWD/$environment/bin:$PATH"
+    PATH="$(cd "$environment" && pwd)/bin:$PATH"
     export PATH
 }
