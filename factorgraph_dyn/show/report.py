@@ -156,7 +156,9 @@ def _ordering_data(
             arrows.setdefault(f"{number[parent]},{child}", _line(layout.arrow(parent, step.variable)))
         made = None
         if step.made is not None:
-            made = {"number": step.made, "rows": step.rows, "at": _point(place_of_new(layout, step))}
+            place = place_of_new(layout, step)
+            ties = [_line(layout.tie(place, parent)) for parent in step.parents]
+            made = {"number": step.made, "rows": step.rows, "at": _point(place), "ties": ties}
         steps.append(
             {
                 "variable": child,

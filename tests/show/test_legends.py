@@ -7,7 +7,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.show.pictures.layout import make_layout
-from factorgraph_dyn.show.pictures.steps import _skipped
+from factorgraph_dyn.show.pictures.steps import _skipped, place_of_new
 from factorgraph_dyn.show.subject import elimination_steps, make_subject
 
 
@@ -50,3 +50,16 @@ def test_arrows_and_numbers_keep_clear_of_names(name):
         assert gap > 0.1, (parent, child)
     for place in layout.rank_places(arrows).values():
         assert np.linalg.norm(letters - place, axis=1).min() > 0.08
+
+
+@pytest.mark.parametrize("name", ["five_bar", "puma560"])
+def test_what_elimination_makes_keeps_clear_of_names_of_joints(name):
+    layout = make_layout(make_subject(fgd.robots.BUILT_IN[name]()))
+    names = [heading for heading in layout.headings if heading.kind == "joint"]
+    letters = np.array([place for heading in names for place in heading.letters])
+    for step in elimination_steps(layout.subject, layout.subject.order("aba")):
+        place = place_of_new(layout, step) if step.made is not None else None
+        for parent in step.parents if place else ():
+            path = np.array(layout.tie(place, parent))
+            dense = np.concatenate([np.linspace(a, b, 20) for a, b in pairwise(path)])
+            assert np.linalg.norm(dense[:, None] - letters, axis=2).min() > 0.08, (step.variable, parent)

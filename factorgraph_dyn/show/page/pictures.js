@@ -49,9 +49,7 @@ function updateGraph() {
   graph.made.replaceChildren();
   for (const step of made.values()) {
     const [x, y] = step.made.at;
-    for (const parent of step.parents) {
-      make(graph.made, "path", { class: "made-line", d: path([[x, y], data.nodes[parent].at]) });
-    }
+    for (const tie of step.made.ties) make(graph.made, "path", { class: "made-line", d: path(tie) });
     const diamond = make(graph.made, "path", { class: "made", d: `M${x - 0.13} ${y}L${x} ${y - 0.13}L${x + 0.13} ${y}L${x} ${y + 0.13}Z` });
     make(diamond, "title", {}, `left by ${data.nodes[step.variable].name}: ${step.made.rows} rows over ${names(step.parents)}`);
   }

@@ -161,7 +161,7 @@ def paint_new_factor(axes: Any, layout: Layout, scope: Sequence[str], place: Poi
     """An equation that elimination left over its parents: a diamond tied to each."""
     from matplotlib.collections import LineCollection
 
-    lines = [(place, layout.nodes[name].place) for name in scope]
+    lines = [layout.tie(place, name) for name in scope]
     axes.add_collection(LineCollection(lines, colors=NEW, linewidths=1.1 * scale, zorder=1.5))
     axes.scatter([place[0]], [place[1]], s=34 * scale**2, marker="D", color=NEW, edgecolors="white",
                  linewidths=0.6 * scale, zorder=3.5)  # fmt: skip

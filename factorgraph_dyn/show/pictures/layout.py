@@ -139,6 +139,17 @@ class Layout:
         places = np.concatenate([self.unknown_places, np.array(letters).reshape(-1, 2)])
         return places, np.repeat([CLEARANCE, LETTER_CLEARANCE], [len(self.unknown_places), len(letters)])
 
+    @cached_property
+    def drawn(self) -> tuple[Floats, Floats]:
+        """What stands in the graph: circles, squares and letters of names; places, (n, 2), and distances, (n,)."""
+        nodes = [node.place for node in self.nodes.values()]
+        letters = [place for heading in self.headings for place in heading.letters]
+        return np.array([*nodes, *letters]), np.repeat([CLEARANCE, LETTER_CLEARANCE], [len(nodes), len(letters)])
+
+    def tie(self, place: Point, name: str) -> Path:
+        """The line from an equation that elimination made to one of its variables."""
+        return clear_curve(place, self.nodes[name].place, *self.drawn)
+
     def rank_places(self, arrows: Iterable[tuple[str, str]]) -> Mapping[str, Point]:
         """Where the number of a variable in the ordering stands: beside its circle, where the fewest arrows end."""
         ends: dict[str, list[Point]] = {name: [] for name in self.subject.graph.by_name}

@@ -27,7 +27,6 @@ from factorgraph_dyn.show.pictures.graph import (
 )
 from factorgraph_dyn.show.pictures.layout import Layout
 from factorgraph_dyn.show.pictures.legend import Mark, add_legend, graph_marks, kind_marks, legend_inches, step_marks
-from factorgraph_dyn.show.pictures.places import RADIUS
 from factorgraph_dyn.show.plots.curves import Point
 from factorgraph_dyn.show.subject import ShownStep, elimination_steps
 
@@ -35,7 +34,8 @@ MOST_PANELS = 12
 READING = "A3 | A2, a3: A3 is eliminated and depends on A2 and a3"
 STRIP_WIDTH = 24.0  # inches that the panels of a row share where they would be wider
 SHAPE = 1.3  # width by height that the whole picture comes close to
-ROOM_OF_NEW = 0.22  # units around an equation that elimination made
+ROOM_OF_NEW = 0.12  # units between an equation that elimination made and what is drawn
+DOT = 0.1  # units that an equation of the graph takes
 SECONDS_A_STEP = 0.8
 LONGEST_SIDE = 1600  # pixels of an animation
 
@@ -104,10 +104,13 @@ def animate_steps(layout: Layout, ordering: Ordering, path: str | FilePath) -> N
 
 
 def steps_bounds(layout: Layout, steps: Sequence[ShownStep]) -> tuple[float, float, float, float]:
-    """What all steps need: the bounds of the graph and of the arrows in the end."""
+    """What all steps need: the bounds of the graph, of the arrows in the end and of what elimination makes."""
     arrows = [(parent, step.variable) for step in steps for parent in step.parents]
+    made = [(place_of_new(layout, step), step.parents) for step in steps if step.made is not None]
+    ties = [point for place, parents in made for name in parents for point in layout.tie(place, name)]
     one, other = layout.bounds, layout.dag_bounds(arrows)
-    return min(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), max(one[3], other[3])
+    xs, ys = zip((one[0], one[2]), (one[1], one[3]), (other[0], other[2]), (other[1], other[3]), *ties, strict=True)
+    return min(xs), max(xs), min(ys), max(ys)
 
 
 def paint_step(axes: Any, layout: Layout, steps: Sequence[ShownStep], count: int, scale: float) -> None:
@@ -135,13 +138,13 @@ def place_of_new(layout: Layout, step: ShownStep) -> Point:
     """Where an equation made by a step stands: between its variables, clear of what is drawn there."""
     places = np.array([layout.nodes[name].place for name in step.parents])
     middle = 0.55 * places.mean(axis=0) + 0.45 * np.array(layout.nodes[step.variable].place)
-    nodes = np.array([node.place for node in layout.nodes.values()])
+    drawn, keep = layout.drawn
     dots = np.array([dot.place for dot in layout.dots])
-    best, most = middle, -1.0
+    best, most = middle, -np.inf
     for reach in (0.0, 0.25, 0.5, 0.75):
         for turn in np.arange(8) * np.pi / 4 + 0.4:
             place = middle + reach * np.array([np.cos(turn), np.sin(turn)])
-            gap = min(np.hypot(*(nodes - place).T).min() - RADIUS, np.hypot(*(dots - place).T).min())
+            gap = min((np.hypot(*(drawn - place).T) - keep).min(), np.hypot(*(dots - place).T).min() - DOT)
             if gap > most + 1e-9:
                 best, most = place, gap
         if most >= ROOM_OF_NEW:
