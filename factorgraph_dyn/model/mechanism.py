@@ -11,6 +11,7 @@ from typing import Self
 import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_kind, check_path
+from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import parameters
 from factorgraph_dyn.model.edit import Editable
 from factorgraph_dyn.model.files.native.writer import fingerprint, to_json
@@ -54,8 +55,18 @@ class Mechanism(Editable):
         return fingerprint(self)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the mechanism in full to a file that ``fgd.load`` reads back exactly (JSON)."""
-        check_path(path, "The path to save to").write_text(to_json(self), encoding="utf-8")
+        """Write the mechanism in full to a file that ``fgd.load`` reads back exactly, whose name ends in .json.
+
+        Raises:
+            InputError: The name ends otherwise: ``fgdyn convert robot.json -o robot.urdf`` makes URDF of the file.
+        """
+        file = check_path(path, "The path to save to")
+        if file.suffix.lower() != ".json":
+            raise InputError(
+                f"Mechanisms are saved as .json, and {str(file)!r} ends otherwise. For URDF save as .json, then run "
+                f"'fgdyn convert {file.stem}.json -o {file.stem}.urdf'; other formats are read, not written."
+            )
+        file.write_text(to_json(self), encoding="utf-8")
 
     def parameters(self, links: str | Iterable[str] | None = None) -> Floats:
         """The inertial parameters of links, shape (links, 10): a row [m, m c, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz] each.

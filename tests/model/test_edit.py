@@ -18,6 +18,13 @@ def tree(request):
     return TREES[request.param]
 
 
+@pytest.mark.parametrize("name", ["robot.urdf", "robot.xml", "robot"])
+def test_a_file_that_is_no_json_is_not_named_as_another_format(name, tmp_path):
+    with pytest.raises(fgd.InputError, match=r"ends otherwise.*'fgdyn convert robot\.json -o robot\.urdf'"):
+        fgd.robots.rrr().save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
 def kinetic_energy(mechanism, q, v):
     return 0.5 * v @ fgd.mass_matrix(mechanism, q) @ v
 
