@@ -28,7 +28,9 @@ from factorgraph_dyn.motion.joint_limits import Limits, limited, limits_of, refl
 from factorgraph_dyn.motion.kinematics import joint_motion
 from factorgraph_dyn.spatial import Floats, stacked
 
-HOME_TRIES = 40  # starts from which a home is sought where the neutral configuration leads to none
+HOME_TRIES = 160  # starts from which a home is sought where the neutral configuration leads to none, at most
+DOUBTS = 4  # times as many starts are worth it where the least opening is small and has been found once only
+NEARLY_CLOSED, SAME_OPENING = 0.1, 1.01  # a small opening, rad or parts of the size; a factor between equal ones
 RANDOM_TRIES = 20
 RANDOM_REACH = 1.0  # from home, rad or the mechanism's size
 REACH_SHRINKS = 0.85  # with every try
@@ -291,8 +293,14 @@ def _home(mechanism: Mechanism) -> Home:
 def _group_home(mechanism: Mechanism, place: Place, starts: list[Floats]) -> tuple[Place, Limits | None]:
     limits = limits_of(place.mechanism)
     tried: list[Place] = []
-    for bounds in (limits, None) if limits.bound(place.group.entries) else (None,):
-        for start in starts[: 1 + starts_for(place.group)]:
+    few = 1 + min(starts_for(place.group), HOME_TRIES // DOUBTS)
+    rounds: list[tuple[Limits | None, list[Floats]]] = [(None, starts[:few])]
+    if limits.bound(place.group.entries):
+        rounds.insert(0, (limits, starts[:few]))
+    for bounds, some in (*rounds, (None, starts[few : DOUBTS * few])):
+        if len(tried) == few * len(rounds) and not _may_close(tried[-few:]):
+            break
+        for start in some:
             within = start if bounds is None else bounds.clipped(start)
             tried.append(descend(_with_coordinates(place, within), limits=bounds))
             if is_closed(tried[-1]):
@@ -300,3 +308,9 @@ def _group_home(mechanism: Mechanism, place: Place, starts: list[Floats]) -> tup
     nearest = min(tried, key=lambda place: place.opening)
     advice = "Check the placements of its loops and the offsets of its couplings."
     raise cannot_close(mechanism, [nearest], mechanism.closure_tolerance, f" in {len(tried)} tries", advice)
+
+
+def _may_close(tried: list[Place]) -> bool:
+    """Whether the least opening of some tries is small and was found once only, so that more of them may close."""
+    least, *others = sorted(place.opening for place in tried)
+    return least < NEARLY_CLOSED and not (others and others[0] <= SAME_OPENING * least)

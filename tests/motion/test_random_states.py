@@ -13,6 +13,8 @@ from factorgraph_dyn.model.units import Natural, described_in, measured
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.kinematics import integrate
 from tests.mechanisms import random_planar, random_spatial, single_loop
+from tests.stress.recipe import mechanism_of
+from tests.stress.trial import make_trial
 
 LINKAGES = ("four_bar", "five_bar", "four_bar_chain", "stewart", "delta")
 LENGTHS = (1e-6, 1e-3, 0.3, 1e3)  # m that become 1
@@ -193,6 +195,12 @@ def test_limits_of_no_width_or_beyond_reach_count_as_none():
         q, v = mechanism.random_state(0)
         closure.check_closed(mechanism, q, v)
         assert np.ptp(q) > 0.1
+
+
+def test_a_linkage_that_one_start_in_twenty_closes_has_a_home():
+    mechanism = mechanism_of(make_trial(2028, 2988).recipe)
+    q, v = mechanism.random_state(0)
+    assert mechanism.closure_error(q, v) < 1e-9
 
 
 @pytest.mark.parametrize("length", [1.0, 1e3])
