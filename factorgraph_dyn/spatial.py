@@ -13,7 +13,8 @@ Source: Lynch & Park, Modern Robotics (2017), sections 3.3 and 8.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,9 @@ def inverse_adjoint(T: Array) -> Array:
 
 
 def bracket(V: Array, W: Array) -> Array:
-    """The Lie bracket ad_V W of two twists, shape (6,)."""
+    """The Lie bracket ad_V W of two twists, shape (6,); of numbers also with leading axes."""
+    if V.ndim > 1:
+        return _of_many(bracket, V, W)
     a, b, c, x, y, z = V.tolist()
     d, e, f, u, v, w = W.tolist()
     # [omega x omega', v x omega' + omega x v']
@@ -107,7 +110,9 @@ def bracket(V: Array, W: Array) -> Array:
 
 
 def dual_bracket(V: Array, F: Array) -> Array:
-    """The product ad_V^T F of a twist and a wrench, shape (6,)."""
+    """The product ad_V^T F of a twist and a wrench, shape (6,); of numbers also with leading axes."""
+    if V.ndim > 1:
+        return _of_many(dual_bracket, V, F)
     a, b, c, x, y, z = V.tolist()
     k, m, n, f, g, h = F.tolist()
     # [moment x omega + force x v, force x omega]
@@ -121,6 +126,28 @@ def dual_bracket(V: Array, F: Array) -> Array:
             f * b - g * a,
         ]
     )
+
+
+Product = Callable[[Array, Array], Array]
+
+
+def _of_many(product: Product, V: Floats, W: Floats) -> Floats:
+    """A bilinear product of many pairs of vectors, shape (..., 6)."""
+    matrices = (V @ _of_units(product)).reshape(*V.shape, 6)
+    return applied(matrices, W)
+
+
+@cache
+def _of_units(product: Product) -> Floats:
+    """The matrices that a bilinear product with each unit vector is, shape (6, 36)."""
+    units = np.eye(6)
+    return np.array([np.column_stack([product(V, W) for W in units]) for V in units]).reshape(6, 36)
+
+
+def applied(matrices: Array, vectors: Array) -> Array:
+    """The products of matrices with vectors, each with leading axes or without."""
+    products: Array = matrices @ vectors if vectors.ndim == 1 else (matrices @ vectors[..., None])[..., 0]
+    return products
 
 
 def spatial_inertia(mass: float, com: Floats, inertia: Floats) -> Floats:

@@ -17,7 +17,8 @@ from factorgraph_dyn.checks import check_kind, check_mapping, check_parts, shown
 from factorgraph_dyn.equations import factors
 from factorgraph_dyn.equations.given import Known
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, make_graph
-from factorgraph_dyn.equations.state import JointState, State
+from factorgraph_dyn.equations.places import ONE, Places, Plan
+from factorgraph_dyn.equations.state import JointState, NumericState, State
 from factorgraph_dyn.equations.wrenches import check_axes, link_wrenches
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Joint, Mechanism
@@ -80,10 +81,10 @@ def dynamics_graph(
         state.mechanism.place(name)
         _check_shape(wrench, 6, f"The external wrench on {name!r}")
     external = link_wrenches(state.mechanism, state.q, external, check_axes(axes))
-    equations = _accelerations(state, classical, moving)
-    equations += _wrenches(state, external, _checked_pushes(state.mechanism, pushes), classical, moving)
-    equations += _torques(state)
-    equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in state.mechanism.couplings]
+    if isinstance(state, NumericState) and not (classical or pushes or moving) and _is_numeric(known, external):
+        return _planned_graph(state, known, external)
+    numbers = _numbers(state, external, classical, moving)
+    equations = _equations(state.mechanism, numbers, _checked_pushes(state.mechanism, pushes), moving is not None)
     return make_graph(equations, _known_values(state.mechanism, known))
 
 
@@ -150,71 +151,164 @@ def _constant_base_acceleration(mechanism: Mechanism) -> Array:
     return A
 
 
-def _acceleration(joint: JointState, state: State, classical: bool) -> Factor:
-    return factors.acceleration_factor(
-        joint.name,
-        joint.parent,
-        joint.child,
-        joint.Ad_child_parent,
-        joint.S,
-        joint.v,
-        state.twists[joint.child],
-        joint.S_rate_v,
-        state.twists[joint.parent][:3] if classical else None,
+class _Numbers(NamedTuple):
+    """What the equations have of the state.
+
+    Attributes:
+        Ad: Ad_child_parent of every joint of the tree, from the base outward, and of every loop.
+        S: Their motion subspaces.
+        accelerations: What products of velocities add to their children's accelerations, or a known acceleration.
+        wrenches: What acts on the children of the tree's joints besides joints.
+        losses: What the joints that have losses take from their motors, by name.
+    """
+
+    Ad: Sequence[Array] | Array
+    S: Sequence[Array]
+    accelerations: Sequence[Array] | Array
+    wrenches: Sequence[Array] | Array
+    losses: Mapping[str, Array]
+
+
+def _numbers(state: State, external: Mapping[str, Array], classical: bool, moving: LinkMotion | None) -> _Numbers:
+    tree, loops = [*state.joints.values()], [*state.loops.values()]
+    if moving is None:
+        accelerations = [_acceleration_bias(joint, state, classical) for joint in (*tree, *loops)]
+    else:
+        accelerations = [moving.A[joint.child] for joint in tree]
+        accelerations += [_acceleration_bias(loop, state, classical) for loop in loops]
+    wrenches = []
+    for link in [joint.child for joint in tree]:
+        G, V = state.mechanism.link_by_name[link].spatial_inertia, state.twists[link]
+        if moving is not None:
+            bias = -moving.taken[link]
+        else:
+            bias = factors.classical_wrench_bias(V[:3], G) if classical else factors.wrench_bias(G, V)
+        wrenches.append(bias + external[link] if link in external else bias)
+    joints = [*tree, *loops]
+    return _Numbers(
+        [joint.Ad_child_parent for joint in joints],
+        [joint.S for joint in joints],
+        accelerations,
+        wrenches,
+        _losses(state),
     )
 
 
-def _accelerations(state: State, classical: bool, moving: LinkMotion | None) -> list[Factor]:
-    tree, loops = state.joints.values(), state.loops.values()
-    if moving is None:
-        return [_acceleration(joint, state, classical) for joint in (*tree, *loops)]
-    known = [factors.known_acceleration_factor(joint.name, joint.child, moving.A[joint.child]) for joint in tree]
-    return known + [_acceleration(loop, state, classical) for loop in loops]
+def _acceleration_bias(joint: JointState, state: State, classical: bool) -> Array:
+    own = joint.S @ joint.v
+    if classical:
+        bias = factors.classical_bias(joint.Ad_child_parent, state.twists[joint.parent][:3], own)
+    else:
+        bias = factors.acceleration_bias(state.twists[joint.child], own) if joint.S.shape[1] else np.zeros(6)
+    return bias if joint.S_rate_v is None else bias + joint.S_rate_v
 
 
-def _wrenches(
-    state: State, external: Mapping[str, Array], pushes: Pushes, classical: bool, moving: LinkMotion | None
-) -> list[Factor]:
+def _losses(state: State) -> dict[str, Array]:
+    found, (q_slices, v_slices) = {}, (state.mechanism.q_slices, state.mechanism.v_slices)
+    for joint in state.mechanism.movable_joints:
+        if not joint.is_lossless:
+            q, v = state.q[q_slices[joint.name]], state.v[v_slices[joint.name]]
+            effects = joint.damping, joint.friction, joint.stiffness, joint.rest
+            found[joint.name] = factors.joint_losses(q, v, *effects)
+    return found
+
+
+def _stacked_numbers(state: NumericState, external: Mapping[str, Array]) -> _Numbers:
+    """The same of a state of numbers, in a few operations on stacked arrays."""
+    (Ad, S, own, rates, V), loops = state.motion, state.loops.values()
+    V = V[1:]
+    wrenches = factors.wrench_bias(_inertias(state.mechanism), V)
+    accelerations = factors.acceleration_bias(V, own)
+    for k, rate in rates.items():
+        accelerations[k] += rate
+    if external:
+        for k, joint in enumerate(state.mechanism.topology.outward):
+            if joint.child in external:
+                wrenches[k] += external[joint.child]
+    if loops:
+        Ad = np.concatenate([Ad, [loop.Ad_child_parent for loop in loops]])
+        biases = [_acceleration_bias(loop, state, classical=False) for loop in loops]
+        S, accelerations = (*S, *[loop.S for loop in loops]), np.concatenate([accelerations, biases])
+    return _Numbers(Ad, S, accelerations, wrenches, _losses(state))
+
+
+@lru_cache(maxsize=256)
+def _inertias(mechanism: Mechanism) -> Array:
+    links = [mechanism.link_by_name[joint.child] for joint in mechanism.topology.outward]
+    return np.array([link.spatial_inertia for link in links]).reshape(-1, 6, 6)
+
+
+def _is_numeric(known: Known, external: Mapping[str, Array]) -> bool:
+    return all(values.dtype != object for values in (known.a, known.tau, *external.values()))
+
+
+def _planned_graph(state: NumericState, known: Known, external: Mapping[str, Array]) -> LinearGraph:
+    mechanism, numbers = state.mechanism, _stacked_numbers(state, external)
+    plan = _plan(mechanism, known.a_mask.tobytes(), known.tau_mask.tobytes())
+    varying = [S.ravel() for S, constant in zip(numbers.S, _subspaces(mechanism), strict=True) if constant is None]
+    parts = numbers.Ad, numbers.accelerations, numbers.wrenches
+    w = np.concatenate(
+        [ONE, *[np.asarray(part).ravel() for part in parts], *varying, *numbers.losses.values(), known.a, known.tau]
+    )
+    return plan.graph(w, lambda: _known_values(mechanism, known))
+
+
+@lru_cache(maxsize=256)
+def _subspaces(mechanism: Mechanism) -> tuple[Array | None, ...]:
+    """The subspaces of joints and loops, None where they vary with the state, as those of loops are taken to."""
+    return (*[joint.constant_subspace for joint in mechanism.topology.outward], *[None] * len(mechanism.loops))
+
+
+@lru_cache(maxsize=256)
+def _plan(mechanism: Mechanism, a_mask: bytes, tau_mask: bytes) -> Plan:
+    """Where the numbers of a state go in the graph, where these entries of a and tau are known."""
+    places, parts = Places(), (*mechanism.topology.outward, *mechanism.loops)
+    Ad, accelerations = places.array(len(parts), 6, 6), places.array(len(parts), 6)
+    wrenches = places.array(len(mechanism.topology.outward), 6)
+    subspaces = zip(parts, _subspaces(mechanism), strict=True)
+    S = [places.array(6, part.nv) if constant is None else constant for part, constant in subspaces]
+    losses = {joint.name: places.array(joint.nv) for joint in mechanism.movable_joints if not joint.is_lossless}
+    a, tau = places.array(mechanism.nv), places.array(mechanism.nv)
+    known = Known(a, tau, np.frombuffer(a_mask, dtype=bool), np.frombuffer(tau_mask, dtype=bool))
+    equations = _equations(mechanism, _Numbers(Ad, S, accelerations, wrenches, losses), {}, is_moving=False)
+    return Plan(make_graph(equations, _known_values(mechanism, known)))
+
+
+def _equations(mechanism: Mechanism, numbers: _Numbers, pushes: Pushes, is_moving: bool) -> list[Factor]:
+    """All equations; with ``is_moving`` the accelerations of the tree's links are known."""
+    tree = [(joint.name, joint.parent, joint.child) for joint in mechanism.topology.outward]
+    loops = [(loop.name, loop.predecessor, loop.successor) for loop in mechanism.loops]
+    joints = [*zip((*tree, *loops), numbers.Ad, numbers.S, numbers.accelerations, strict=True)]
+    known = joints[: len(tree)] if is_moving else []
+    equations = [factors.known_acceleration_factor(name, child, A) for (name, _, child), _, _, A in known]
+    equations += [factors.acceleration_factor(*ends, Ad, S, bias) for ends, Ad, S, bias in joints[len(known) :]]
     joints_in, joints_out = defaultdict(list), defaultdict(list)
-    for joint in (*state.joints.values(), *state.loops.values()):
-        joints_in[joint.child].append(joint.name)
-        joints_out[joint.parent].append((joint.name, joint.Ad_child_parent))
-    return [
-        factors.wrench_factor(
-            joint.child,
-            state.mechanism.link_by_name[joint.child].spatial_inertia,
-            state.twists[joint.child],
-            joints_in[joint.child],
-            joints_out[joint.child],
-            external.get(joint.child),
-            pushes.get(joint.child, ()),
-            classical=classical,
-            taken=None if moving is None else moving.taken[joint.child],
-        )
-        for joint in state.joints.values()
-    ]
+    for (name, parent, child), Ad, _, _ in joints:
+        joints_in[child].append(name)
+        joints_out[parent].append((name, Ad))
+    for (_, _, link), bias in zip(tree, numbers.wrenches, strict=True):
+        G = None if is_moving else mechanism.link_by_name[link].spatial_inertia
+        equations.append(factors.wrench_factor(link, G, joints_in[link], joints_out[link], bias, pushes.get(link, ())))
+    S_of = {name: S for (name, _, _), _, S, _ in joints}
+    equations += _torques(mechanism, S_of, numbers.losses)
+    return equations + [factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in mechanism.couplings]
 
 
-def _torques(state: State) -> list[Factor]:
-    mechanism = state.mechanism
+def _torques(mechanism: Mechanism, S: Mapping[str, Array], losses: Mapping[str, Array]) -> list[Factor]:
     coupled = defaultdict(list)
     for coupling in mechanism.couplings:
         coupled[coupling.joint].append((coupling.name, 1.0))
         coupled[coupling.source].append((coupling.name, -coupling.ratio))
     equations = []
     for joint in mechanism.movable_joints:
-        if joint.is_lossless and joint.constant_subspace is not None and joint.name not in coupled:
+        name = joint.name
+        if joint.is_lossless and joint.constant_subspace is not None and name not in coupled:
             equations.append(_constant_torque(joint))
             continue
-        here = state.joints[joint.name]
-        q = state.q[mechanism.q_slices[joint.name]]
-        losses = factors.joint_losses(q, here.v, joint.damping, joint.friction, joint.stiffness, joint.rest)
-        equations.append(factors.torque_factor(joint.name, here.S, joint.armature_matrix, losses, coupled[joint.name]))
-    for loop in state.loops.values():
-        nv = loop.S.shape[1]
-        if nv:
-            equations.append(factors.torque_factor(loop.name, loop.S, None, np.zeros(nv)))
-    return equations
+        lost = losses[name] if name in losses else np.zeros(joint.nv)
+        equations.append(factors.torque_factor(name, S[name], joint.armature_matrix, lost, coupled[name]))
+    loops = [loop for loop in mechanism.loops if loop.nv]
+    return equations + [factors.torque_factor(loop.name, S[loop.name], None, np.zeros(loop.nv)) for loop in loops]
 
 
 @lru_cache(maxsize=4096)

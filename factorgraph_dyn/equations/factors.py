@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from factorgraph_dyn.equations.linear_graph import Factor, Variable
-from factorgraph_dyn.spatial import Array, Floats, bracket, cross, dual_bracket, sign
+from factorgraph_dyn.spatial import Array, Floats, applied, bracket, cross, dual_bracket, sign
 
 IDENTITY = np.eye(6)
 MINUS_IDENTITY = {size: -np.eye(size) for size in range(7)}
@@ -91,23 +91,19 @@ def acceleration_factor(
     child: str,
     Ad_child_parent: Array,
     S: Array,
-    v: Array,
-    V_child: Array,
-    S_rate_v: Array | None,
-    w_parent: Array | None = None,
+    bias: Array,
 ) -> Factor:
-    """How a joint carries the parent's acceleration to its child; given w_parent, the classical one."""
+    """How a joint carries the parent's acceleration to its child; the bias is what products of velocities add."""
     # A_c - Ad_cp A_p - S_j a_j = ad(V_c) S_j v_j + dS_j v_j
     blocks = [(acceleration(child), IDENTITY), (acceleration(parent), -Ad_child_parent)]
     if S.shape[1]:
         blocks.append((joint_acceleration(joint, S.shape[1]), -S))
-    if w_parent is not None:
-        rhs = _classical_bias(Ad_child_parent, w_parent, S @ v)
-    else:
-        rhs = bracket(V_child, S @ v) if S.shape[1] else np.zeros(6)
-    if S_rate_v is not None:
-        rhs = rhs + S_rate_v
-    return Factor("acceleration", joint, tuple(blocks), rhs)
+    return Factor("acceleration", joint, tuple(blocks), bias)
+
+
+def acceleration_bias(V_child: Array, own: Array) -> Array:
+    """The acceleration ad(V_c) S_j v_j of a child whose joint moves with the twist own = S_j v_j, shape (..., 6)."""
+    return bracket(V_child, own)
 
 
 def known_acceleration_factor(joint: str, child: str, A: Array) -> Factor:
@@ -115,7 +111,7 @@ def known_acceleration_factor(joint: str, child: str, A: Array) -> Factor:
     return Factor("acceleration", joint, ((acceleration(child), IDENTITY),), A)
 
 
-def _classical_bias(Ad_child_parent: Array, w_parent: Array, u: Array) -> Array:
+def classical_bias(Ad_child_parent: Array, w_parent: Array, u: Array) -> Array:
     """The rest of a child's classical acceleration where its joint moves with the twist u, shape (6,).
 
     With A' = A + [0; w x v] on both sides of the acceleration equation, and w_c = w + u_w, w = R w_p,
@@ -131,44 +127,36 @@ def _classical_bias(Ad_child_parent: Array, w_parent: Array, u: Array) -> Array:
 
 def wrench_factor(
     link: str,
-    G: Floats,
-    V: Array,
+    G: Floats | None,
     joints_in: Iterable[str],
     joints_out: Iterable[tuple[str, Array]],
-    external: Array | None,
+    bias: Array,
     pushes: Iterable[tuple[Variable, Array]] = (),
-    *,
-    classical: bool = False,
-    taken: Array | None = None,
 ) -> Factor:
     """The balance of one link: joints into it push, joints out of it push back.
 
     Args:
         link: The link's name.
-        G: Spatial inertia, shape (6, 6).
-        V: Twist, shape (6,).
+        G: Spatial inertia, shape (6, 6), or None where the link's acceleration is known.
         joints_in: Names of the joints whose child the link is.
         joints_out: Name and Ad_child_link of the joints whose parent the link is.
-        external: Wrench on the link from outside, shape (6,), or None.
+        bias: The wrench from outside and that of products of velocities, without that of a known acceleration.
         pushes: Variables u that push the link, and the wrenches W of their units, shape (6, size).
-        classical: Whether the acceleration is the classical one.
-        taken: What moving the link takes, G_i A_i - ad(V_i)^T G_i V_i, where its acceleration is known; else None.
     """
     # G_i A_i - sum_in F_j + sum_out Ad_ci^T F_j - sum W u = ad(V_i)^T G_i V_i + F_ext
-    blocks = [(acceleration(link), G)] if taken is None else []
+    blocks = [(acceleration(link), G)] if G is not None else []
     blocks += [(wrench(joint), MINUS_IDENTITY[6]) for joint in joints_in]
     blocks += [(wrench(joint), Ad_child_link.T) for joint, Ad_child_link in joints_out]
     blocks += [(variable, -W) for variable, W in pushes]
-    if taken is not None:
-        rhs = -taken
-    elif classical:
-        rhs = _classical_wrench(V[:3], G)
-    else:
-        rhs = dual_bracket(V, G @ V)
-    return Factor("wrench", link, tuple(blocks), rhs if external is None else rhs + external)
+    return Factor("wrench", link, tuple(blocks), bias)
 
 
-def _classical_wrench(w: Array, G: Floats) -> Array:
+def wrench_bias(G: Array, V: Array) -> Array:
+    """The wrench ad(V)^T G V of products of velocities, shape (..., 6)."""
+    return dual_bracket(V, applied(G, V))
+
+
+def classical_wrench_bias(w: Array, G: Floats) -> Array:
     """The product ad(V)^T G V + G [0; w x v], in which the linear velocity v cancels, shape (6,).
 
     With I the inertia about the origin and h = m c the first moment:  -[w x I w; w x (w x h)].

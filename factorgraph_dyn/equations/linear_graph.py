@@ -8,7 +8,7 @@ factor enters the graph, so every variable of a graph is an unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_kind
 from factorgraph_dyn.errors import InputError, check_name
-from factorgraph_dyn.spatial import Array
+from factorgraph_dyn.spatial import Array, stacked
 
 if TYPE_CHECKING:
     import networkx as nx  # imported where it is used: it takes a third of a second
@@ -133,6 +133,24 @@ class LinearGraph:
     def columns(self) -> int:
         """Number of scalar unknowns."""
         return sum(variable.size for variable in self.variables)
+
+    @cached_property
+    def entries(self) -> Array:
+        """All blocks, each column after column, factor after factor."""
+        return stacked(block.T.ravel() for factor in self.factors for _, block in factor.blocks)
+
+    @cached_property
+    def rhs(self) -> Array:
+        """All right-hand sides, factor after factor."""
+        return stacked(factor.rhs for factor in self.factors)
+
+    @cached_property
+    def skeleton(self) -> Hashable:
+        """What graphs of one structure have in common: variables, the rows and variables of each factor, masks."""
+        # Rows count: a block of one row would be spread over a template of several without a word. Masks count: they
+        # say which units an unknown that is known in part has.
+        masks = tuple([(x, value.mask.tobytes()) for x, value in self.known.items() if value.mask is not None])
+        return self.variables, tuple([(len(f.rhs), *[x for x, _ in f.blocks]) for f in self.factors]), masks
 
     @cached_property
     def by_name(self) -> Mapping[str, Variable]:

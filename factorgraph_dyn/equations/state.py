@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import shown
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Joint, Loop, Mechanism, check_mechanism
+from factorgraph_dyn.motion.at_once import TreeMotion, tree_of
 from factorgraph_dyn.motion.kinematics import child_twist, joint_motion, link_poses, loop_pose
 from factorgraph_dyn.spatial import Array
 
@@ -60,6 +62,37 @@ class State:
         return f"<State of {self.mechanism.name!r}: nq {self.mechanism.nq}, nv {self.mechanism.nv}>"
 
 
+class NumericState(State):
+    """A mechanism at a (q, v) of numbers, with its joints in stacked arrays.
+
+    Attributes:
+        motion: The joints of the tree, from the base outward.
+    """
+
+    motion: TreeMotion
+
+    def __init__(self, mechanism: Mechanism, q: Array, v: Array) -> None:
+        vars(self).update(mechanism=mechanism, q=q, v=v, motion=tree_of(mechanism).at(q, v))
+        vars(self)["loops"] = _loops(mechanism, q, self.twists) if mechanism.loops else {}
+
+    @cached_property
+    def joints(self) -> Mapping[str, JointState]:
+        """Joints of the tree by name, from the base outward."""
+        (Ad, S, _, rates, _), slices = self.motion, self.mechanism.v_slices
+        return {
+            joint.name: JointState(
+                joint.name, joint.parent, joint.child, Ad[k], S[k], self.v[slices[joint.name]], rates.get(k)
+            )
+            for k, joint in enumerate(self.mechanism.topology.outward)
+        }
+
+    @cached_property
+    def twists(self) -> Mapping[str, Array]:
+        """V of every link by name."""
+        links = [self.mechanism.base, *[joint.child for joint in self.mechanism.topology.outward]]
+        return dict(zip(links, self.motion.V, strict=True))
+
+
 def evaluate_state(mechanism: Mechanism, q: Array, v: Array) -> State:
     """The mechanism at a state; q (nq,) and v (nv,) are floats or symbols.
 
@@ -75,16 +108,15 @@ def evaluate_state(mechanism: Mechanism, q: Array, v: Array) -> State:
     """
     check_mechanism(mechanism)
     q, v = _entries(q, mechanism.nq, "q"), _entries(v, mechanism.nv, "v")
+    if q.dtype != object and v.dtype != object:
+        return NumericState(mechanism, q, v)
     joints: dict[str, JointState] = {}
     twists: dict[str, Array] = {mechanism.base: np.zeros(6)}
     for joint in mechanism.topology.outward:
         here = _tree_joint(joint, q[mechanism.q_slices[joint.name]], v[mechanism.v_slices[joint.name]])
         joints[joint.name] = here
-        twists[joint.child] = child_twist(here.Ad_child_parent, here.S, here.v, twists[joint.parent])
-    loops: dict[str, JointState] = {}
-    if mechanism.loops:
-        poses = link_poses(mechanism, q)
-        loops = {loop.name: _loop_joint(loop, poses, twists) for loop in mechanism.loops}
+        twists[joint.child] = child_twist(here.Ad_child_parent, here.S @ here.v, twists[joint.parent])
+    loops = _loops(mechanism, q, twists) if mechanism.loops else {}
     return State(mechanism, q, v, joints, loops, twists)
 
 
@@ -103,7 +135,12 @@ def _tree_joint(joint: Joint, q: Array, v: Array) -> JointState:
     return JointState(joint.name, joint.parent, joint.child, Ad_child_parent, S, v, S_rate_v)
 
 
-def _loop_joint(loop: Loop, poses: dict[str, Array], twists: dict[str, Array]) -> JointState:
+def _loops(mechanism: Mechanism, q: Array, twists: Mapping[str, Array]) -> dict[str, JointState]:
+    poses = link_poses(mechanism, q)
+    return {loop.name: _loop_joint(loop, poses, twists) for loop in mechanism.loops}
+
+
+def _loop_joint(loop: Loop, poses: dict[str, Array], twists: Mapping[str, Array]) -> JointState:
     """The loop joint seen from its successor's link frame, moving as the links make it move."""
     T_frame_child = loop_pose(loop, poses)
     Ad_link_child = spatial.adjoint(loop.successor_placement)

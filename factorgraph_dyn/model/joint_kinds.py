@@ -41,6 +41,8 @@ class JointKind:
     """Number of axes that say how it moves."""
     has_pitch: ClassVar[bool] = False
     """Whether its motion depends on the pitch."""
+    pose_is_affine: ClassVar[bool] = False
+    """Whether either its rotation or its position is affine in cos q, sin q and q, and the other constant."""
     turned_freedoms: ClassVar[slice] = slice(None)
     """The order of the freedoms of the joint that is turned round."""
 
@@ -141,6 +143,8 @@ class Fixed(JointKind):
 class Turning(JointKind):
     """Revolute and continuous joints."""
 
+    pose_is_affine = True
+
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """A rotation about the axis."""
         return spatial.pose(spatial.rotation_about(axes[0], q[0]), np.zeros(3))
@@ -160,6 +164,8 @@ class Turning(JointKind):
 
 class Sliding(JointKind):
     """Prismatic joints."""
+
+    pose_is_affine = True
 
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """A translation along the axis."""

@@ -53,10 +53,10 @@ def loop_pose(loop: Loop, poses: Mapping[str, Array]) -> Array:
     return T_frame_child
 
 
-def child_twist(Ad_child_parent: Array, S: Array, v: Array, V_parent: Array) -> Array:
-    """The twist of a joint's child, in the child's frame, shape (6,)."""
+def child_twist(Ad_child_parent: Array, own: Array, V_parent: Array) -> Array:
+    """The twist of a joint's child, in the child's frame, where the joint's own is S v, shape (6,)."""
     # V_c = Ad_cp V_p + S_j v_j
-    V_child: Array = S @ v + Ad_child_parent @ V_parent
+    V_child: Array = own + Ad_child_parent @ V_parent
     return V_child
 
 
@@ -66,7 +66,8 @@ def link_twists(mechanism: Mechanism, q: Array, v: Array) -> dict[str, Array]:
     for joint in mechanism.topology.outward:
         T_parent_child, S = joint_motion(joint, q[mechanism.q_slices[joint.name]])
         Ad_child_parent = spatial.inverse_adjoint(T_parent_child)
-        twists[joint.child] = child_twist(Ad_child_parent, S, v[mechanism.v_slices[joint.name]], twists[joint.parent])
+        own = S @ v[mechanism.v_slices[joint.name]]
+        twists[joint.child] = child_twist(Ad_child_parent, own, twists[joint.parent])
     return twists
 
 

@@ -29,7 +29,7 @@ from factorgraph_dyn.errors import OrderingError, SingularSystemError
 from factorgraph_dyn.ordering import Ordering, Structure, eliminate_structure
 from factorgraph_dyn.solve.rows import Missed, Rows
 from factorgraph_dyn.solve.scaling import NO_UNITS, GraphUnits
-from factorgraph_dyn.solve.template import FactorTemplate, filled_template, skeleton
+from factorgraph_dyn.solve.template import FactorTemplate, filled_template
 from factorgraph_dyn.spatial import Floats
 
 METHODS = ("sequential", "multifrontal")
@@ -89,7 +89,7 @@ class BayesNet:
     @cached_property
     def conditionals(self) -> tuple[Conditional, ...]:
         """The conditionals as arrays, first eliminated first."""
-        structure = _structure(_Skeleton(skeleton(self.graph), self.graph), self.ordering)
+        structure = _structure(_Skeleton(self.graph.skeleton, self.graph), self.ordering)
         made = {self.net.at(i).keys()[0]: self.net.at(i) for i in range(len(self))}
         keys = {variable: key for key, variable in enumerate(self.graph.variables)}
         pairs = zip(structure.variables, structure.parents, strict=True)
@@ -250,7 +250,7 @@ def solve_graph(
     try:
         if method == "sequential":
             net = template.factors.eliminateSequential(order, gtsam.EliminateQR)
-            growth = _largest(net.backSubstitute(_ones(graph.variables)).vector())
+            growth = _largest(net.backSubstitute(template.ones).vector())
             refined = _refined(template, order, net.optimize(), net)
         else:
             refined = _refined(
@@ -259,7 +259,7 @@ def solve_graph(
     except RuntimeError as error:
         raise singular(graph, ordering) from error
     stacked: Floats = refined.x * template.rows.columns  # in the order of keys, which is that of the variables
-    values = {variable: stacked[entries] for variable, entries in _places(graph.variables)}
+    values = {variable: stacked[entries] for variable, entries in template.places}
     residual, worst = refined.share, refined.worst
     if not residual <= GOOD_FIT:
         residual, worst = template.rows.backward_error(refined)
@@ -317,20 +317,6 @@ def _largest(values: Floats) -> float:
     """The largest of sizes, nan where one is."""
     sizes = np.abs(values)
     return float(sizes[sizes.argmax()]) if len(sizes) else 0.0
-
-
-@lru_cache(maxsize=64)
-def _places(variables: tuple[Variable, ...]) -> tuple[tuple[Variable, slice], ...]:
-    ends = np.cumsum([variable.size for variable in variables]).tolist()
-    return tuple((variable, slice(end - variable.size, end)) for variable, end in zip(variables, ends, strict=True))
-
-
-@lru_cache(maxsize=64)
-def _ones(variables: tuple[Variable, ...]) -> gtsam.VectorValues:
-    ones = gtsam.VectorValues()
-    for key, variable in enumerate(variables):
-        ones.insert(key, np.ones(variable.size))
-    return ones
 
 
 def singular(graph: LinearGraph, ordering: Ordering) -> SingularSystemError:

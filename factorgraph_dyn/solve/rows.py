@@ -81,12 +81,6 @@ class Rows:
         self._row, self._column = np.concatenate(row_index), np.concatenate(column_index)
         self._scale = self.columns[self._column] / self._row_units[self._row]
         self.entries, self.rhs = np.zeros(len(self._row)), np.zeros(row)
-        blocks = [block for factor in graph.factors for _, block in factor.blocks]
-        ends = np.cumsum([block.size for block in blocks]).tolist()
-        self._blocks = [  # views of the entries, of the blocks' shapes
-            self.entries[end - block.size : end].reshape(block.shape[::-1]).T
-            for block, end in zip(blocks, ends, strict=True)
-        ]
         # One where an unknown is a motion, and where a row is one of forces; zero elsewhere.
         self._moves = stacked(np.full(x.size, float(x.kind in MOTIONS)) for x in places)
         kinds = [np.full(factor.rows, float(factor.kind not in MOTION_ROWS)) for factor in graph.factors]
@@ -95,14 +89,8 @@ class Rows:
 
     def fill(self, graph: LinearGraph) -> None:
         """Take the numbers of a graph of this structure."""
-        views = iter(self._blocks)
-        for factor in graph.factors:
-            for _, block in factor.blocks:
-                next(views)[...] = block
-        self.entries *= self._scale
-        if len(self.rhs):
-            np.concatenate([factor.rhs for factor in graph.factors], out=self.rhs)
-            self.rhs /= self._row_units
+        np.multiply(graph.entries, self._scale, out=self.entries)
+        np.divide(graph.rhs, self._row_units, out=self.rhs)
 
     def missed(self, x: Floats) -> Missed:
         """What x misses of each row, beside the row's own terms."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 import gtsam
+import numpy as np
 
 from factorgraph_dyn.equations import LinearGraph
 from factorgraph_dyn.solve.rows import Rows
@@ -25,12 +26,24 @@ Make = Callable[[LinearGraph], gtsam.GaussianFactorGraph]
 
 
 class FactorTemplate:
-    """GTSAM factors of one structure in given units, with views of their entries."""
+    """GTSAM factors of one structure in given units, with views of their entries.
+
+    Attributes:
+        factors: The factors; key i is that of the graph's variable i.
+        units: The units of the variables' entries.
+        rows: The same equations as flat arrays.
+        places: Where each variable lies in a vector of all.
+        ones: One for every unknown.
+    """
 
     def __init__(self, graph: LinearGraph, units: GraphUnits, factors: gtsam.GaussianFactorGraph) -> None:
         self.factors = factors
         self.units = variable_units(graph, units)
         self.rows = Rows(graph, units)
+        self.places = tuple(graph.column_slices.items())
+        self.ones = gtsam.VectorValues()
+        for key, variable in enumerate(graph.variables):
+            self.ones.insert(key, np.ones(variable.size))
         self._kept: list[Any] = [factors.at(index) for index in range(factors.size())]  # the views live in them
         entries: list[tuple[Floats, Floats]] = []  # where the entries of each factor go, and come from
         self._rhs: list[tuple[Floats, Floats]] = []
@@ -69,17 +82,9 @@ class _Templates(threading.local):
 _TEMPLATES = _Templates()
 
 
-def skeleton(graph: LinearGraph) -> Hashable:
-    """What graphs of one structure have in common: variables, and the rows and variables of each factor."""
-    # Rows count: a block of one row would be spread over a template of several without a word.
-    return graph.variables, tuple([(len(f.rhs), *[x for x, _ in f.blocks]) for f in graph.factors])
-
-
 def filled_template(graph: LinearGraph, units: GraphUnits, make: Make) -> FactorTemplate:
     """The graph in given units as GTSAM factors, good until this thread asks for the next; ``make`` makes new ones."""
-    # Masks count: they say which units an unknown that is known in part has.
-    masks = tuple([(x, value.mask.tobytes()) for x, value in graph.known.items() if value.mask is not None])
-    structure = (units, skeleton(graph), masks)
+    structure = (units, graph.skeleton)
     templates = _TEMPLATES.by_structure
     template = templates.get(structure)
     if template is None:

@@ -12,11 +12,9 @@ dense system. Once a state.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from factorgraph_dyn.equations import State
+from factorgraph_dyn.equations import State, evaluate_state
 from factorgraph_dyn.equations.inputs import Inputs, join_inputs, joint_forces
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.solve.loops.closure_rows import ClosureRows, closure_rows
@@ -39,7 +37,7 @@ def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool
     if not state.mechanism.is_closed_kind:
         return _of_tree(state, inputs, respond, free=free)
     rows = closure_rows(state).reduced
-    tree = replace(state, mechanism=state.mechanism.tree, loops={})
+    tree = evaluate_state(state.mechanism.tree, state.q, state.v)
     everything = join_inputs([inputs, rows.forces])
     try:
         a_0, X = _of_tree(tree, everything, respond, free=free)
