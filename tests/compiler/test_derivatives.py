@@ -279,3 +279,15 @@ def test_torques_of_loops_change_with_parameters_as_they_are_linear_in_them():
     moved, same = kernel(q, v, a, own + step)
     assert relative_error(np.einsum("jlp,slp->sj", by_parameters, step), moved - tau) < 1e-10
     assert relative_error(same, np.broadcast_to(by_parameters, same.shape)) < 1e-10
+
+
+def test_entries_that_depend_on_nan_are_nan_and_others_are_what_they_are():
+    arm, unit = fgd.robots.rrr(), np.ones(3)
+    kernel = fgd.compile(arm, "inverse", outputs=INVERSE)
+    tau, by_q, _, by_a = kernel([0.1, np.nan, 0.2], unit, unit)
+    assert np.isnan(tau).all()
+    assert np.isnan(by_q).all()
+    assert np.isnan(by_a[0]).all()
+    assert (by_a[1:, 1:] == kernel([0.1, 0.3, 0.2], unit, unit)[3][1:, 1:]).all()  # the elbow alone moves them
+    forward = fgd.compile(arm, "forward", outputs=FORWARD)([0.1, np.nan, 0.2], unit, unit)
+    assert all(np.isnan(result).all() for result in forward)  # a pivot is not finite

@@ -66,9 +66,10 @@ class Kernel:
     """Compiled dynamics of one mechanism, problem and ordering.
 
     ``kernel(q, v, tau, out=None, threads=1)`` takes arrays whose last axis is the mechanism's, with any
-    leading axes, which broadcast; lists and other number types are converted to float64. A state that is not
-    finite, whose pivots are too small, or that is far from closing loops and couplings gives nan in all its
-    results, and `check` says why. A state that has drifted a little is taken as it is.
+    leading axes, which broadcast; lists and other number types are converted to float64. A state whose pivots are too
+    small, or that is far from closing loops and couplings, gives nan in all its results; an argument that is not finite
+    gives nan in every entry that depends on it, which entries of mass matrices, and of derivatives that are zero at
+    every state, need not. `check` says why. A state that has drifted a little is taken as it is.
 
     Attributes:
         mechanism: What it was compiled for.
