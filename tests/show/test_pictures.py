@@ -50,7 +50,15 @@ def tree_with_long_names() -> fgd.Mechanism:
 @pytest.mark.parametrize("robot", ["rrr", "puma560", "humanoid", "pendulum:30", "five_bar", "delta", "long names"])
 def test_texts_do_not_overlap(robot, what):
     mechanism = tree_with_long_names() if robot == "long names" else find_robot(robot)
-    figure = fgd.draw(mechanism, what, ordering="metis")
+    check_texts(fgd.draw(mechanism, what, ordering="metis"))
+
+
+def test_texts_of_a_narrow_tree_do_not_overlap():
+    check_texts(fgd.draw(fgd.robots.puma560(), "tree", ordering="aba"))
+
+
+def check_texts(figure):
+    """Texts stay on the paper and clear of each other."""
     renderer = figure.canvas.get_renderer()
     width, height = figure.canvas.get_width_height()
     texts = [text for text in [*figure.texts, *(t for axes in figure.axes for t in axes.texts)] if text.get_text()]

@@ -7,6 +7,7 @@ children are done. Steps run from the bottom to the roots at the top.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 from factorgraph_dyn.equations import Variable
@@ -20,6 +21,7 @@ CHARACTER = 0.078  # inches of a character at the size used
 BOX_HEIGHT = 0.3
 LEVEL_HEIGHT = 0.62
 GAP = 0.3
+REMARK_CHARACTERS, REMARK_LINE = 15, 0.14  # of the remark below: letters an inch, inches a line
 LINE_WIDTH = 34  # characters after which a long clique goes on in the next line
 
 
@@ -112,17 +114,21 @@ def draw_tree(layout: Layout, ordering: Ordering) -> Any:
     levels = max((clique.level for clique in cliques), default=0) + 1
     tallest = [max((len(c.lines) for c in cliques if c.level == k), default=1) for k in range(levels)]
     base = [0.0]
-    for lines in tallest:
-        base.append(base[-1] + LEVEL_HEIGHT + 0.15 * (lines - 1))
+    for most in tallest:
+        base.append(base[-1] + LEVEL_HEIGHT + 0.15 * (most - 1))
     left = min((c.x - c.width / 2 for c in cliques), default=0.0) - 1.5
     right = max((c.x + c.width / 2 for c in cliques), default=1.0) + 0.3
     short = max(0.0, 4.8 - (right - left)) / 2
     left, right = left - short, right + short
     marks = kind_marks(layout.nodes[clique.frontals[0]].variable.kind for clique in cliques)
-    below = 0.3 + legend_inches(marks, right - left)
+    remark = "eliminated together | what they depend on; coloured as the first of them; "
+    remark += f"{len(cliques)} cliques in {levels} parallel steps"
+    lines = wrap(remark, int((right - left) * REMARK_CHARACTERS))
+    under = 0.1 + REMARK_LINE * len(lines)
+    below = 0.06 + under + legend_inches(marks, right - left)
     height = base[-1] + 0.55 + below
     figure = new_figure(right - left, height)
-    add_legend(figure, marks, 0.24)
+    add_legend(figure, marks, under)
     write_title(figure, f"{subject.mechanism.name}: {subject.problem} dynamics, {ordering.name} ordering")
     axes = plain_axes(figure, (0, below / height, 1, base[-1] / height), (left, right, 0, base[-1]))
     for k in range(levels):
@@ -149,7 +155,5 @@ def draw_tree(layout: Layout, ordering: Ordering) -> Any:
             )
         )  # fmt: skip
         write_text(axes, clique.x, y, "\n".join(clique.lines), fontsize=8.5, zorder=3, linespacing=1.15)
-    legend = "eliminated together | what they depend on; coloured as the first of them; "
-    legend += f"{len(cliques)} cliques in {levels} parallel steps"
-    figure.text(0.5, 0.15 / height, legend, ha="center", va="center", fontsize=7.5, color=GREY)
+    figure.text(0.5, 0.5 * under / height, "\n".join(lines), ha="center", va="center", fontsize=7.5, color=GREY)
     return figure
