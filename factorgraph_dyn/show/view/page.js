@@ -120,6 +120,12 @@
   }
   function render() { renderer.render(scene, camera); }
 
+  // The part of the stage's height that the choices take where they reach across it, as on a phone.
+  function underChoices() {
+    const choices = at("choices"), stage = choices.parentElement;
+    return choices.offsetWidth > 0.8 * stage.clientWidth ? (choices.offsetTop + choices.offsetHeight) / stage.clientHeight : 0;
+  }
+
   function fit({ points, centre, spread }) {
     const radius = spread + 3 * thick;
     const heights = points.map((p) => p.dot(up));
@@ -130,7 +136,10 @@
     const deep = points.reduce((most, p) => Math.max(most, Math.abs(p.clone().sub(centre).dot(front))), 0);
     const across = deep < 0.05 * radius ? 0.35 : 1; // planar linkages are seen from the front
     const way = front.multiplyScalar(-1).addScaledVector(side, across).addScaledVector(up, 0.55 * across + 0.1).normalize();
-    const narrow = Math.min(1, camera.aspect);
+    const covered = underChoices(), narrow = Math.min(1 - covered, camera.aspect), aspect = camera.aspect;
+    camera.setViewOffset(1, 1, 0, -covered / 2, 1, 1); // parts of the stage; it forgets the aspect
+    camera.aspect = aspect;
+    camera.updateProjectionMatrix();
     camera.position.copy(centre).addScaledVector(way, 1.08 * radius / Math.sin(camera.fov * Math.PI / 360) / narrow);
     controls.target.copy(centre);
     sun.position.copy(camera.position).addScaledVector(up, radius);
