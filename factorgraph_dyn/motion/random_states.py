@@ -12,7 +12,7 @@ once a mechanism; the rest runs once a state: some milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -190,13 +190,39 @@ def _regularity(place: Place) -> float:
 
 def keeps_freedoms(mechanism: Mechanism, q: Floats, usual: Floats, least: float = REGULAR_ENOUGH) -> bool:
     """Whether closure holds at one configuration what it holds at another, at least by a share of its strength."""
-    own = measured(mechanism)
-    for group in loop_groups(own.mechanism):
-        here, there = (np.linalg.svd(Place(own.mechanism, x / own.q, group).J, compute_uv=False) for x in (q, usual))
-        held = there > rank_tolerance(own.mechanism) * there.max(initial=0.0)
+    return not lost_closures(mechanism, q, _strengths(mechanism, usual), least)
+
+
+def lost_closures(mechanism: Mechanism, q: Floats, usual: Sequence[Floats] | None, least: float) -> list[str]:
+    """The loops and couplings of groups that hold something by less than a share of their usual strength.
+
+    Args:
+        mechanism: The mechanism.
+        q: Where.
+        usual: Strengths to compare with, those of a random state by default.
+        least: The share.
+    """
+    own, found = measured(mechanism).mechanism, []
+    names = [*(loop.name for loop in own.loops), *(coupling.name for coupling in own.couplings)]
+    reference = _usual_strengths(mechanism) if usual is None else usual
+    for group, here, there in zip(loop_groups(own), _strengths(mechanism, q), reference, strict=True):
+        held = there > rank_tolerance(own) * there.max(initial=0.0)
         if (here[held] < least * there[held]).any():
-            return False
-    return True
+            found += [names[member] for member in group.members]
+    return found
+
+
+@lru_cache(maxsize=256)
+def _usual_strengths(mechanism: Mechanism) -> list[Floats]:
+    """How strongly each group holds at a random state."""
+    return _strengths(mechanism, random_closed_state(mechanism, np.random.default_rng(0))[0])
+
+
+def _strengths(mechanism: Mechanism, q: Floats) -> list[Floats]:
+    """The singular values of each group's closure, in own units."""
+    own = measured(mechanism)
+    places = (Place(own.mechanism, q / own.q, group) for group in loop_groups(own.mechanism))
+    return [np.asarray(np.linalg.svd(place.J, compute_uv=False), dtype=float) for place in places]
 
 
 def _with_coordinates(place: Place, q: Floats) -> Place:

@@ -11,6 +11,7 @@ from factorgraph_dyn.compare.accuracy import AccuracyCheck
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.search import search as search_module
 from factorgraph_dyn.search import tasks
+from factorgraph_dyn.search.scores import make_score
 from factorgraph_dyn.search.twins import Twins
 from tests.helpers import relative_error
 
@@ -64,6 +65,12 @@ def test_closed_loops_are_searched_too():
     found = quick(fgd.robots.five_bar(), objective="blocks", rounds=1)
     assert len(found) == len(set(found))
     assert math.isfinite(found.score)
+
+
+def test_inverse_dynamics_of_a_platform_have_where_to_start():
+    stewart = fgd.robots.stewart()
+    score = make_score(stewart, make_problem(stewart, "inverse"), "operations")
+    assert math.isfinite(score(fgd.choose_ordering(stewart, score.graph, "rnea").variables, math.inf))
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -49,6 +50,7 @@ INTERNAL_WRENCHES: tuple[str, ...] = get_args(InternalWrenches)
 MOVED = 1e-6  # a probe of unit forces moves an entry by more than this where it is not unique
 SUSPICIOUS_LOOP_GROWTH = 2e4  # of misfits, below the condition 1e6 that is warned of: an estimate may be low
 WIDE_WEIGHTS = 1e2  # objectives further apart than this are minimised one torque after the other
+WRENCH = 6
 DENSE_LIMIT = 200  # freedoms and constraints above which conditioning is not looked into
 SEED = 0  # of the probes: the same question gets the same answer
 
@@ -237,7 +239,24 @@ def _not_unique(
             suspicious = True
     if suspicious:
         singularity.check(state, known, external, torques_chosen=has_objectives)
+    if free and size <= DENSE_LIMIT:
+        _look_at_closure(state, free)
     return free
+
+
+def _look_at_closure(state: State, free: Mapping[str, tuple[int, ...]]) -> None:
+    """Warn where closure is singular; not looked at where no more wrenches are free than at states that are not."""
+    seen, pattern = _regular_patterns(state.mechanism), tuple(free.items())
+    if pattern in seen or singularity.warn_of_lost_closure(state):
+        return
+    if all(len(entries) < WRENCH for entries in free.values()):  # a motion that is lost would free more of them
+        seen.add(pattern)
+
+
+@lru_cache(maxsize=256)
+def _regular_patterns(_: Mechanism) -> set[tuple[tuple[str, tuple[int, ...]], ...]]:
+    """Which wrenches were free at regular states of a mechanism."""
+    return set()
 
 
 def _torques_left_free(name: str) -> SingularSystemError:

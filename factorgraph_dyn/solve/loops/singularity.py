@@ -21,12 +21,14 @@ import numpy as np
 from factorgraph_dyn.equations import Known, State
 from factorgraph_dyn.equations.inputs import Inputs, joint_forces
 from factorgraph_dyn.errors import (
+    ClosureError,
     FactorGraphDynError,
     NearSingularWarning,
     ResidualError,
     SingularSystemError,
 )
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.motion.random_states import lost_closures
 from factorgraph_dyn.solve.loops.closure_rows import closure_rows
 from factorgraph_dyn.solve.loops.dense import SINGULAR, Decomposed, balanced
 from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix
@@ -35,6 +37,7 @@ from factorgraph_dyn.spatial import Floats
 
 NEARLY_SINGULAR_SYSTEM = 1e6  # condition numbers above it are worth a warning: ten digits are left of the answer
 TAKES_PART = 1e-6  # share of a null direction above which an entry moves
+LOST = 1e-8  # of its strength elsewhere, below which closure holds a motion no more
 CONTRADICTION = 1e-9  # misfit that makes a system a contradiction, relative to its right-hand side
 
 
@@ -128,6 +131,24 @@ def check(state: State, known: Known, external: Mapping[str, Floats] | None, *, 
             NearSingularWarning,
             stacklevel=5,
         )
+
+
+def warn_of_lost_closure(state: State) -> bool:
+    """Whether loops hold less than they do elsewhere, as where the bars of a linkage lie in a line; warns if so."""
+    mechanism = state.mechanism
+    try:
+        lost = lost_closures(mechanism, state.q, None, LOST)
+    except ClosureError:  # nothing to compare with
+        return False
+    if lost:
+        warnings.warn(
+            f"Mechanism {mechanism.name!r} is at a singular configuration: closure by {', '.join(map(repr, lost))} "
+            "leaves more freedoms here than elsewhere. The answer satisfies the equations at this state, but is not "
+            "the limit of those beside it; kernels give nan here.",
+            NearSingularWarning,
+            stacklevel=8,
+        )
+    return bool(lost)
 
 
 def contradiction(

@@ -1,5 +1,7 @@
 """Forward, inverse and hybrid dynamics of closed loops against dense solves and Pinocchio."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -109,6 +111,33 @@ def test_what_is_not_unique_is_named_and_of_least_norm(name):
     measure = np.tile([1.0, 1.0, 1.0, *[1.0 / natural(mechanism).extent] * 3], forces.sum() // 6)
     measured, along = x[forces] / measure, N[forces] / measure[:, None]
     assert np.abs(along.T @ measured).max(initial=0.0) < 1e-8 * np.abs(measured).max()
+
+
+def folded_linkage(turn):
+    """A parallelogram whose bars lie in a line at q = 0."""
+    inertia = np.diag([0.02, 0.03, 0.04])
+    links = [fgd.Link("base"), *(fgd.Link(n, 1.0, (0.5, 0, 0), inertia) for n in ("crank", "coupler", "rocker"))]
+    joints = [
+        fgd.Joint("motor", "revolute", "base", "crank", turn),
+        fgd.Joint("elbow", "revolute", "crank", "coupler", fgd.translation(1, 0, 0)),
+        fgd.Joint("pivot", "revolute", "base", "rocker", turn @ fgd.translation(1, 0, 0)),
+    ]
+    pin = fgd.Loop("pin", "revolute", "coupler", "rocker", fgd.translation(1, 0, 0), fgd.translation(1, 0, 0))
+    return fgd.Mechanism("folded", links, joints, (pin,))
+
+
+@pytest.mark.parametrize("turn", [np.eye(4), fgd.rotation((1, 2, 3), 0.7)], ids=["straight", "oblique"])
+def test_bars_in_a_line_are_warned_of_and_others_are_not(turn):
+    mechanism = folded_linkage(turn)
+    still, tau = np.zeros(3), np.array([1.0, 0.0, 0.0])
+    q, v = mechanism.random_state(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fgd.forward_dynamics(mechanism, q, v, tau)
+    for _ in range(2):
+        with pytest.warns(fgd.NearSingularWarning, match="singular configuration: closure by 'pin' leaves more"):
+            fgd.forward_dynamics(mechanism, still, still, tau)
+    assert np.isnan(fgd.compile(mechanism)(still, still, tau)).all()
 
 
 def test_other_choices_for_internal_wrenches():
