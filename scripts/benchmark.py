@@ -6,8 +6,9 @@
 
 All by default. Needs the extra ``dev`` (Pinocchio and MuJoCo); nothing else should run on the machine meanwhile. With
 gcc and CasADi (``pip install casadi``), kernels are compared with Pinocchio's algorithms as CasADi writes them in C,
-too, which takes some minutes the first time. ``FACTORGRAPH_DYN_INSTRUCTIONS=avx2`` measures
-kernels as machines without AVX-512 have them.
+too, which takes some minutes the first time; with MJX and
+frax (``pip install mujoco-mjx frax``) also with these. ``FACTORGRAPH_DYN_INSTRUCTIONS=avx2`` measures kernels as
+machines without AVX-512 have them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import os
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # before NumPy is imported: one core
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import ctypes
 import sys
@@ -39,12 +42,12 @@ ARMS_AND_HUMANOID = ("puma560", "ur5", "panda", "humanoid")
 
 
 def kernels() -> None:
-    """Kernels beside Pinocchio, its algorithms as CasADi's C, and MuJoCo; and the share of what pipes allow."""
+    """Kernels beside Pinocchio, its algorithms as CasADi's C, MuJoCo and JAX; and the share of what pipes allow."""
     hertz = clock()
     rows = []
     for name in ARMS_AND_HUMANOID:
         mechanism = fgd.robots.BUILT_IN[name]()
-        for row in benchmark_kernels(mechanism, casadi=True):
+        for row in benchmark_kernels(mechanism, casadi=True, jax=True):
             bound = 1e9 * bound_cycles(fgd.compile(mechanism, row["problem"]).operations) / hertz
             row["share of bound"] = f"{100 * bound / row['ns a state']:.0f} %"
             rows.append(row)

@@ -4,7 +4,7 @@ All figures of a table come from one run on one core; each is the best of many r
 taken between figures of the same run. Pinocchio runs its own C++ loop over the batch (``rneaInParallel`` and
 ``abaInParallel`` on one thread) and, for single calls, its Python bindings; MuJoCo is called once a state.
 If asked for, Pinocchio's algorithms written out as C by CasADi, compiled by gcc and looped over in C, are measured:
-they are the nearest rival.
+they are the nearest rival. Engines written in JAX (MJX, frax) are measured in the same way.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import numpy as np
 
 from factorgraph_dyn.compare.peers.casadi_code import CasadiCode
 from factorgraph_dyn.compare.peers.engines import adapter
+from factorgraph_dyn.compare.peers.jax_code import PACKAGES as JAX_ENGINES
+from factorgraph_dyn.compare.peers.jax_code import jax_call
 from factorgraph_dyn.compare.timing import best_of
 from factorgraph_dyn.compiler import Kernel, compile
 from factorgraph_dyn.errors import InputError
@@ -38,6 +40,7 @@ def benchmark_kernels(
     *,
     repeats: int = 60,
     casadi: bool = False,
+    jax: bool = False,
 ) -> list[dict[str, Any]]:
     """One row a problem: kernels beside Pinocchio and MuJoCo, where these are installed.
 
@@ -46,6 +49,7 @@ def benchmark_kernels(
         orderings: The ordering of each problem's kernel; by default the classical one.
         repeats: Runs the best time is taken from.
         casadi: Whether to measure CasADi's C, too; the first time takes minutes.
+        jax: Whether to measure MJX and frax, too; each is compiled for the batch.
 
     Returns:
         Rows with operation counts, ns a state in batches of 4096, ns for one state in one Python call, and the
@@ -57,6 +61,8 @@ def benchmark_kernels(
         rows.append(_row(mechanism, problem, kernel, repeats))
         if casadi:
             rows[-1] |= _casadi(mechanism, problem, rows[-1]["ns a state"], repeats)
+        for engine in JAX_ENGINES if jax else ():
+            rows[-1] |= _of_jax(engine, mechanism, problem, repeats)
     return rows
 
 
@@ -100,6 +106,15 @@ def _casadi(mechanism: Mechanism, problem: str, ours: float, repeats: int) -> di
         return {"CasADi C ns a state": f"skipped: {error}"}
     theirs = 1e9 * best_of(run, max(repeats // 4, 5)) / BATCH
     return {"CasADi C ns a state": theirs, "times faster than CasADi C": theirs / ours}
+
+
+def _of_jax(engine: str, mechanism: Mechanism, problem: str, repeats: int) -> dict[str, Any]:
+    """The time of an engine in JAX, or why it cannot be measured."""
+    try:
+        run, _ = jax_call(engine, mechanism, problem, _batch(mechanism))
+    except InputError as error:
+        return {f"{engine} ns a state": f"skipped: {error}"}
+    return {f"{engine} ns a state": 1e9 * best_of(run, max(repeats // 4, 5)) / BATCH}
 
 
 def _batch(mechanism: Mechanism) -> list[Floats]:

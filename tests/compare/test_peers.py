@@ -1,11 +1,13 @@
 """Rival engines that are handed a mechanism answer as each other and as the tests' own oracle."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compare.benchmark import benchmark_kernels
-from factorgraph_dyn.compare.peers import casadi_code, mujoco, pinocchio
+from factorgraph_dyn.compare.peers import casadi_code, jax_code, mujoco, pinocchio
 from factorgraph_dyn.compare.peers.engines import handed_engine
 from tests.helpers import mixed_tree
 from tests.oracles.engines import pinocchio_oracle
@@ -44,6 +46,27 @@ def test_code_of_casadi_is_skipped_with_a_reason(monkeypatch):
     monkeypatch.setattr(casadi_code.shutil, "which", lambda name: None)
     (row, _) = benchmark_kernels(fgd.robots.rrr(), repeats=1, casadi=True)
     assert row["CasADi C ns a state"] == "skipped: CasADi's C needs gcc and g++, which are not installed."
+
+
+def test_engines_in_jax_are_skipped_with_a_reason(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    (row, _) = benchmark_kernels(fgd.robots.rrr(), repeats=1, jax=True)
+    assert row["MJX ns a state"] == "skipped: MJX is not installed: pip install mujoco-mjx"
+    assert row["frax ns a state"] == "skipped: frax is not installed: pip install frax"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["MJX", "frax"])
+@pytest.mark.parametrize("problem", ["inverse", "forward"])
+def test_engines_in_jax_answer_as_kernels_do(problem, engine):
+    robot = fgd.robots.ur5()  # MuJoCo mends the inertias of the PUMA 560
+    batch = np.random.default_rng(0).normal(size=(3, 20, robot.nv))
+    try:
+        _, found = jax_code.jax_call(engine, robot, problem, batch)
+    except fgd.InputError as error:
+        pytest.skip(str(error))
+    expected = fgd.compile(robot, problem)(*batch)
+    np.testing.assert_allclose(found(), expected, rtol=AGREES, atol=AGREES * np.abs(expected).max())
 
 
 @pytest.mark.slow
