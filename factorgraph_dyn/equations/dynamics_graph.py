@@ -81,10 +81,11 @@ def dynamics_graph(
         state.mechanism.place(name)
         _check_shape(wrench, 6, f"The external wrench on {name!r}")
     external = link_wrenches(state.mechanism, state.q, external, check_axes(axes))
-    if isinstance(state, NumericState) and not (classical or pushes or moving) and _is_numeric(known, external):
+    pushing, is_moving = _checked_pushes(state.mechanism, pushes), moving is not None
+    if isinstance(state, NumericState) and not (classical or pushing or is_moving) and _is_numeric(known, external):
         return _planned_graph(state, known, external)
     numbers = _numbers(state, external, classical, moving)
-    equations = _equations(state.mechanism, numbers, _checked_pushes(state.mechanism, pushes), moving is not None)
+    equations = _equations(state.mechanism, numbers, pushing, is_moving)
     return make_graph(equations, _known_values(state.mechanism, known))
 
 
