@@ -143,25 +143,24 @@ def _of_graph(mechanism, cases: list[Case], question: Question) -> list[Verdict]
 
 
 def _of_kernel(mechanism, cases: list[Case], question: Question) -> list[Verdict]:
-    try:
-        with patience():
-            ordering = quietly(chosen_ordering, mechanism, cases, question)[0]
-            kernel = quietly(compile_kernel, mechanism, question, cases[0].state.wrenches, ordering)[0]
-            found = ask_kernel(kernel, cases, question)
-    except fgd.FactorGraphDynError as error:
-        return [_refusal(question, -1, cases, error)]
-    except Exception as error:
-        return [_foreign(question, -1, error)]
-    return [
-        compare(mechanism, case, question, answer, i) for i, (case, answer) in enumerate(zip(cases, found, strict=True))
-    ]
+    def answers():
+        ordering = quietly(chosen_ordering, mechanism, cases, question)[0]
+        kernel = quietly(compile_kernel, mechanism, question, cases[0].state.wrenches, ordering)[0]
+        return ask_kernel(kernel, cases, question)
+
+    return _judged(mechanism, cases, question, answers)
 
 
 def _of_further(recipe, mechanism, states, question: Question) -> list[Verdict]:
     cases = further.cases_of(recipe, mechanism, states, question)
+    return _judged(mechanism, cases, question, lambda: quietly(further.ask, mechanism, cases, question)[0])
+
+
+def _judged(mechanism, cases: list[Case], question: Question, answers) -> list[Verdict]:
+    """A verdict on the answer to each case, or one on all of them where there are no answers."""
     try:
         with patience():
-            found = quietly(further.ask, mechanism, cases, question)[0]
+            found = answers()
     except fgd.FactorGraphDynError as error:
         return [_refusal(question, -1, cases, error)]
     except Exception as error:
