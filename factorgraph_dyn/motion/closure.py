@@ -285,8 +285,8 @@ def _undetermined(
 
 
 def constraint_directions(S: Floats) -> Floats:
-    """An orthonormal basis C (6, 6 - k) of the directions a joint with subspace S constrains."""
-    left, values, _ = np.linalg.svd(S)
+    """An orthonormal basis C (6, 6 - k) of the directions a joint with subspace S constrains, in any units of S."""
+    left, values, _ = np.linalg.svd(S / np.linalg.norm(S, axis=0))
     rank = int((values > RANK_TOLERANCE).sum())
     C = left[:, rank:]
     whole = np.round(C)

@@ -95,6 +95,16 @@ def test_every_loop_kind_constrains_what_its_joint_does(kind):
     )
 
 
+@pytest.mark.parametrize("length", [1e-9, 1e9])
+@pytest.mark.parametrize("kind", LOOP_KINDS)
+def test_what_a_loop_constrains_is_the_same_in_any_unit_of_length(kind, length):
+    loop = single_loop(kind).loops[0]
+    S = loop.type.subspace(loop.axes, loop.pitch, np.eye(4)) / np.array([1.0] * 3 + [length] * 3)[:, None]
+    C = closure.constraint_directions(S)
+    assert C.shape[1] == 6 - loop.nv
+    np.testing.assert_allclose(C.T @ (S / np.linalg.norm(S, axis=0)), 0.0, atol=1e-12)
+
+
 def test_close_moves_little_and_holds_joints():
     mechanism = fgd.robots.five_bar()
     q, _ = mechanism.random_state(0)

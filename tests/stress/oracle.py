@@ -27,6 +27,7 @@ from tests.stress.kinematics import LD, TURNS, array, bodies, cross, hat, norm, 
 NORMWISE = 0.1  # of the largest scaled row's terms that may show in every row, as in any stable dense solve
 ROUNDING = 1e-13  # some hundred roundings of every term, carried through the inverse: what a bound allows
 NOTHING = 1e-12  # of the largest terms, in scaled rows
+TURNED = 1e-8  # the root of what a rotation's entries are exact to: a needle's inertia about itself has their squares
 UNIQUE = 1e-7  # share of the null space that a result may have and still be unique, of scaled unknowns
 
 
@@ -97,7 +98,7 @@ def solve(K, b, K_terms, terms) -> Solved:
     rows, columns = powers_of_two(K_terms)  # so that what is zero but for rounding stays so
     scaled = (rows[:, None] * K * columns).astype(float)
     left, s, right = np.linalg.svd(scaled, full_matrices=True)
-    rank = int((s > RANK * s[0]).sum()) if s[0] else 0
+    rank = int((s > RANK * max(s[0], 1.0)).sum())  # its terms are of order one, if it is not
     inverse = (right[:rank].T / s[:rank]) @ left[:, :rank].T
     wide_rows = rows.reshape(-1, *[1] * (b.ndim - 1))
     wide_columns = columns.reshape(-1, *[1] * (b.ndim - 1))
@@ -195,10 +196,12 @@ class Oracle:
         m, c = LD(link.mass), body.R @ array(link.com)
         given = array(link.inertia)
         inertia = body.R @ ((given + given.T) / 2) @ body.R.T
+        R_terms = np.maximum(np.abs(body.R), TURNED)
+        inertia_terms = R_terms @ np.abs(given) @ R_terms.T
         H = hat(c)
         force = m * (body.U - H @ body.W)
         force_terms = m * (np.abs(body.U) + np.abs(H) @ np.abs(body.W))
-        moment_terms = np.abs(inertia) @ np.abs(body.W) + np.abs(H) @ force_terms
+        moment_terms = inertia_terms @ np.abs(body.W) + np.abs(H) @ force_terms
         centre = body.beta - H @ body.alpha + cross(body.w, cross(body.w, c)) - self.gravity
         push = m * centre
         moment = inertia @ body.W + H @ force

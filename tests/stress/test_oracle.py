@@ -160,3 +160,13 @@ def test_rounding_of_a_place_locks_no_loop(offset):
     _, answered = forward(mechanism, np.zeros(2), np.zeros(2), np.array([1.0, 0.0]))
     assert answered["a"].unique
     assert relative_error(answered["a"].value.astype(float), np.array([1.0, -1.0])) < 1e-6
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-20, 1e-16])
+def test_rounding_of_a_rotation_gives_a_needle_no_inertia(tilt):
+    """About its own axis a needle has none, whatever the axes that it hangs in were rounded to."""
+    T = np.array([[0.0, tilt, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    links = [fgd.Link("base"), fgd.Link("needle", 1.0, inertia=np.diag([0.01, 0.01, 0.0]))]
+    mechanism = fgd.Mechanism("spun", links, [fgd.Joint("spin", "revolute", "base", "needle", T)])
+    _, answered = forward(mechanism, np.array([0.3]), np.zeros(1), np.zeros(1))
+    assert not answered["a"].unique
