@@ -33,7 +33,9 @@ GOOD_QUALITY = 0.1
 """Pivots at least this large beside the others of their column lose no digits."""
 
 _ROW_ROUNDING = 1e-6  # part of a row's usual scale that is taken for rounding
-_FAINT = 1e-6  # of the same unknown's other entries in a row: what is smaller decides nothing that they leave open
+_FAINT = 0.1  # of the same unknown's other entries in a row: what is smaller decides nothing that they leave open
+_SHARP = 1e-12  # relative error below which an entry is as exact as any
+_BLURRED = 30.0  # times the relative error of the column's most exact entry
 _DIVISION = 10  # operations that a division weighs
 
 Row = dict[int, int]
@@ -89,6 +91,7 @@ class Pivots:
         self.known_scales = scales
         self._scales: dict[int, Samples] = {}
         self._reaches: dict[int, int] = {}
+        self._blurs: dict[int, float] = {}
 
     def forget(self, number: int) -> None:
         """Take note that a row has changed."""
@@ -98,20 +101,21 @@ class Pivots:
     def choose(self, columns: set[int]) -> Pivot | None:
         """The best pair of a row and one of the columns; None where no row holds any of them.
 
-        Good in all samples is best, good in the ordinary ones next; else the largest there is. What is faint beside
-        other entries of its row in these columns comes last: where equations repeat each other, such as those of
-        wrenches in loops, one of the columns stays open, and it must not be the one that the row is about.
+        Good in all samples is best, good in the ordinary ones next; else the largest there is. Where equations repeat
+        each other, such as those of wrenches in loops, two sorts come last. What is faint beside other entries of its
+        row in these columns: one of them stays open, and it must not be the one that the row is about. What is blurred
+        beside other entries of its column: a row of which next to nothing is left is small as a whole and looks good.
         """
         candidates = sorted(
             (self._cost(number, column, len(self.holding[column]) - 1), column, number)
             for column in columns
             for number in self.holding[column]
         )
-        faint = self._faint(columns) if self.noisy else set()
-        if faint:
-            candidates.sort(key=lambda found: (found[1:] in faint, found))
+        last = self._faint(columns) | self._blurred(columns) if self.noisy else set()
+        if last:
+            candidates.sort(key=lambda found: (found[1:] in last, found))
         judged: dict[int, dict[int, Pivot]] = {}
-        for _, equals in groupby(candidates, key=lambda found: (found[1:] in faint, found[0])):
+        for _, equals in groupby(candidates, key=lambda found: (found[1:] in last, found[0])):
             good: list[Pivot] = []
             for _, column, number in equals:
                 if column not in judged:
@@ -127,7 +131,7 @@ class Pivots:
         return min(found, key=self._second_best, default=(None, None))[1]
 
     def _faint(self, columns: set[int]) -> set[tuple[int, int]]:
-        """The columns and rows whose entries are next to nothing beside others of the row in these columns."""
+        """The columns and rows whose entries are small beside others of the row in these columns."""
         held = Counter(number for column in columns for number in self.holding[column])
         pairs = [(column, number) for column in columns for number in self.holding[column] if held[number] > 1]
         if not pairs:
@@ -138,6 +142,24 @@ class Pivots:
         for (_, number), size in zip(pairs, usual, strict=True):
             largest[number] = max(largest.get(number, 0.0), size)
         return {pair for pair, size in zip(pairs, usual, strict=True) if size < _FAINT * largest[pair[1]]}
+
+    def _blurred(self, columns: set[int]) -> set[tuple[int, int]]:
+        """The columns and rows whose entries are far less exact than others of the column, as what cancelled is."""
+        entries = {column: {n: abs(self.rows[n][column]) for n in self.holding[column]} for column in columns}
+        self._find_blurs({entry for held in entries.values() for entry in held.values()} - self._blurs.keys())
+        found: set[tuple[int, int]] = set()
+        for column, held in entries.items():
+            blurs = {number: self._blurs[entry] for number, entry in held.items()}
+            limit = max(_SHARP, _BLURRED * min(blurs.values(), default=0.0))
+            found.update((column, number) for number, blur in blurs.items() if blur > limit)
+        return found
+
+    def _find_blurs(self, entries: set[int]) -> None:
+        """Find the usual relative errors of entries, all at once."""
+        refs = list(entries)
+        if refs:
+            errors = np.array([self.samples.error(ref) for ref in refs]) / self.samples.sizes(refs)
+            self._blurs.update(zip(refs, np.median(errors[:, self.samples.special :], axis=1).tolist(), strict=True))
 
     def _second_best(self, found: tuple[_Cost, Pivot]) -> tuple[float, ...]:
         """The order of pairs of which none is good everywhere and keeps its sign."""

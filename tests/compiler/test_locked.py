@@ -87,6 +87,26 @@ def flap_on_a_plane():
     return fgd.Mechanism("flap", links, joints, (plane,))
 
 
+def welded_chain(tilt):
+    """Three joints, at rounded right angles to each other, whose last link is welded to the first."""
+    places = (
+        pose(rotation_about(Y, np.pi / 2 + tilt) @ rotation_about(Z, 2.1), np.zeros(3)),
+        pose(rotation_about(X, np.pi) @ rotation_about(Z, 0.5), -0.5 * X),
+        pose(rotation_about(Y, np.pi / 2 - 0.04 * tilt), -0.3 * X),
+    )
+    links = (fgd.Link("base"), *map(body, ("arm", "first", "second", "third")))
+    joints = (
+        fgd.Joint("turn", "revolute", "base", "arm"),
+        fgd.Joint("a", "revolute", "arm", "first", places[0]),
+        fgd.Joint("b", "prismatic", "first", "second", places[1]),
+        fgd.Joint("c", "revolute", "second", "third", places[2]),
+    )
+    end = pose(rotation_about(np.array([0.36, 0.48, 0.8]), 2.0), np.array([-0.6, 0.4, 0.7]))
+    slid = places[0] @ places[1] @ pose(np.eye(3), 0.9 * Z)
+    there = slid @ places[2] @ pose(rotation_about(Z, 0.3), np.zeros(3)) @ end
+    return fgd.Mechanism("chain", links, joints, (fgd.Loop("weld", "fixed", "third", "arm", end, there),))
+
+
 @pytest.mark.parametrize("length", [1e-6, 1e-3, 1.0, 1e3])
 def test_special_states_move_at_speeds_of_the_mechanisms_own(length):
     mechanism = welded_slide(length)
@@ -156,3 +176,9 @@ def test_forces_that_nothing_determines_stay_out_of_what_moves(ordering):
     found, expected = kernel(q, v, [1.0, 2.0]), fgd.forward_dynamics(mechanism, q, v, [1.0, 2.0]).a
     np.testing.assert_allclose(found, expected, atol=AGREES)
     assert abs(found[0]) > 1.0
+
+
+@pytest.mark.parametrize("ordering", ["natural", "min_fill", "colamd"])
+def test_of_forces_that_repeat_each_other_those_stay_open_that_a_row_is_not_about(ordering):
+    """A force of which a row has 1e-5 beside others of the same joint would have to be 1e5 times as large."""
+    assert fgd.compile(welded_chain(1e-5), "forward", ordering=ordering).accuracy < 1e-11
