@@ -197,9 +197,13 @@ class Tracer:
         found += mode_guards(self.tape, self.given, q, self.states.q, own)
         if self._moves_as_given:
             missed = breaches(state, own, self.values["a"])
-            refs = [[int(ref) for ref in references(self.tape, misfit) if ref] for misfit in missed]
+            refs = [[int(ref) for ref in references(self.tape, misfit) if self._varies(ref)] for misfit in missed]
             found += [condition(self.samples, misfits, self._per_square_given()) for misfits in refs if misfits]
         return found
+
+    def _varies(self, ref: int) -> bool:
+        """Whether a value depends on anything: between links that never move rounding of constants is all there is."""
+        return bool(ref) and abs(ref) not in self.tape.constants
 
     @property
     def _moves_as_given(self) -> bool:

@@ -182,3 +182,18 @@ def test_forces_that_nothing_determines_stay_out_of_what_moves(ordering):
 def test_of_forces_that_repeat_each_other_those_stay_open_that_a_row_is_not_about(ordering):
     """A force of which a row has 1e-5 beside others of the same joint would have to be 1e5 times as large."""
     assert fgd.compile(welded_chain(1e-5), "forward", ordering=ordering).accuracy < 1e-11
+
+
+def test_rounding_of_gravity_at_what_never_moves_contradicts_no_accelerations():
+    """A ball between the base and a bracket that is fixed to it: seen from either side gravity is the same."""
+    oblique = pose(rotation_about(np.array([0.36, 0.48, 0.8]), 1.1), np.array([0.3, -0.7, 0.5]))
+    end = pose(rotation_about(np.array([0.48, -0.6, 0.64]), 2.1), np.zeros(3))
+    joints = (
+        fgd.Joint("turn", "revolute", "base", "arm", axis=X),
+        fgd.Joint("rest", "fixed", "base", "bracket", oblique),
+    )
+    ball = fgd.Loop("ball", "spherical", "bracket", "base", end, oblique @ end)
+    links = (fgd.Link("base"), body("arm"), body("bracket"))
+    mechanism = fgd.Mechanism("bracket", links, joints, (ball,), gravity=(4.1, 5.2, -3.6))
+    kernel = fgd.compile(mechanism, "inverse", actuated=["turn"])
+    np.testing.assert_allclose(kernel([0.3], [0.0], [2.0]), [2.0], rtol=AGREES)
