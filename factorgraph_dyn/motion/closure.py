@@ -236,8 +236,10 @@ def nearest_velocity(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
     """The velocity nearest to v that keeps everything closed, shape (nv,)."""
     own = measured(mechanism)
     found = _in_own_size(mechanism, q)
-    opening, _ = least_norm(mechanism, found, [c.columns @ (v / own.v)[c.entries] for c in found])
-    return np.asarray(v - opening * own.v)
+    u = v / own.v
+    for _ in range(2):  # of what stands still once leaves as much as v is inexact, through gears a thousand times that
+        u = u - least_norm(mechanism, found, [c.columns @ u[c.entries] for c in found])[0]
+    return np.asarray(u * own.v)
 
 
 def complete_velocity(mechanism: Mechanism, q: Floats, v: Floats, given: tuple[str, ...]) -> Floats:

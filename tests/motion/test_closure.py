@@ -116,6 +116,22 @@ def test_close_moves_little_and_holds_joints():
     np.testing.assert_array_equal(mechanism.close(q), q)
 
 
+def test_what_stands_still_has_no_speed_through_gears_either():
+    """Two bars that are welded and geared by 14400: once projected their speed was 1e-13 of others', not zero."""
+    links = [fgd.Link("base"), *(fgd.Link(name, 1.0, inertia=np.eye(3)) for name in ("arm", "left", "right"))]
+    oblique = spatial.pose(spatial.rotation_about(np.array([0.36, 0.48, 0.8]), 1.1), np.array([0.3, -0.7, 0.5]))
+    joints = [
+        fgd.Joint("turn", "revolute", "base", "arm"),
+        fgd.Joint("slow", "revolute", "arm", "left"),
+        fgd.Joint("fast", "revolute", "arm", "right", oblique),
+    ]
+    weld = fgd.Loop("weld", "fixed", "left", "right", oblique)
+    mechanism = fgd.Mechanism("locked", links, joints, [weld], [fgd.Coupling("gear", "fast", "slow", 14400.0)])
+    v = closure.nearest_velocity(mechanism, np.zeros(3), np.array([1.0, 2.0, -3.0]))
+    assert v[0] == 1.0
+    assert np.abs(v[1:]).max() < 1e-20
+
+
 def test_complete_velocity_follows_the_motors():
     mechanism = fgd.robots.five_bar()
     q, _ = mechanism.random_state(0)
