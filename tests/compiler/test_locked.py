@@ -5,6 +5,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler.guards import mode_guards
+from factorgraph_dyn.compiler.proof.plain_system import _joint_scales
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import symbols
@@ -197,3 +198,13 @@ def test_rounding_of_gravity_at_what_never_moves_contradicts_no_accelerations():
     mechanism = fgd.Mechanism("bracket", links, joints, (ball,), gravity=(4.1, 5.2, -3.6))
     kernel = fgd.compile(mechanism, "inverse", actuated=["turn"])
     np.testing.assert_allclose(kernel([0.3], [0.0], [2.0]), [2.0], rtol=AGREES)
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-33])
+def test_squares_of_rounding_are_no_inertia_to_measure_by(rounding):
+    """A needle has them about itself where its axis is rounded; a light one on a heavy arm has its own."""
+    links = (fgd.Link("base"), body("arm"), fgd.Link("needle", 1e-6, inertia=np.diag([1e-12, 1e-12, 0.0])))
+    joints = (fgd.Joint("turn", "revolute", "base", "arm"), fgd.Joint("spin", "universal", "arm", "needle"))
+    mechanism = fgd.Mechanism("needle", links, joints)
+    scales = _joint_scales(mechanism, np.diag([1.0, rounding, 1e-12])[None])
+    np.testing.assert_allclose(scales, [[1.0, 1.0, 1e6]], rtol=0.5)

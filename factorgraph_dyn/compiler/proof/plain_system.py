@@ -23,6 +23,7 @@ from factorgraph_dyn.compiler.proof.batch_algebra import transposed
 from factorgraph_dyn.compiler.proof.newton_euler import ManyStates, Response
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.carried import carried
 from factorgraph_dyn.model.units import natural
 from factorgraph_dyn.spatial import Floats
 
@@ -30,6 +31,7 @@ SOLVABLE = 1e12  # condition beyond which plain floats know no better
 CANCELLED = 1e-3  # of the terms that make an answer, below which it is measured by them instead
 TINY = float(np.finfo(np.float64).tiny)
 _LEAST_INERTIA = 1e-10  # of what a joint usually moves
+_NEEDLE = 1e-20  # of the inertia that a joint carries: what a needle has about itself where its axis is rounded
 _AT_REST = 1e-5  # of what the torques would do to joints that no closure held, for those that it keeps from moving
 _CARRIED = 1e3  # condition up to which rounding of what is pushed may be carried to what stays
 _REPEATED = 1e-8  # of the largest singular value of closure, below which a row repeats others
@@ -175,8 +177,10 @@ def _spread(matrices: Floats, sizes: Floats) -> Floats:
 
 def _joint_scales(mechanism: Mechanism, M: Floats) -> Floats:
     """One over the root of the inertia that each joint moves, shape (states, nv)."""
-    units = natural(mechanism)
+    units, loads = natural(mechanism), carried(mechanism)
+    usual = [loads[joint.name].torque(joint) / loads[joint.name].freedoms(joint) for joint in mechanism.movable_joints]
     inertia = np.diagonal(M, axis1=1, axis2=2)
+    inertia = np.where(inertia > _NEEDLE * np.concatenate(usual), inertia, 0.0)
     # Where axes line up a joint may move next to nothing, and where that is rounding no scale makes it regular.
     inertia = np.maximum(inertia, _LEAST_INERTIA * np.median(inertia, axis=0))
     return 1.0 / np.sqrt(np.where(inertia > 0, inertia, units.tau / units.v))
