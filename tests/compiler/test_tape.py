@@ -144,3 +144,11 @@ def test_a_common_factor_is_not_drawn_out_of_its_own_result():
     x = np.random.default_rng(0).normal(size=(3, 20))
     found = Interpreter(built, list(x)).outputs()
     np.testing.assert_allclose(found, [x[0] * (x[1] + x[2]), x[1] + x[2]], rtol=1e-12)
+
+
+def test_constants_are_one_up_to_rounding_and_no_further():
+    """Where a robot is ill conditioned, a constant off by 1e-14 of itself shows in the ninth digit of an answer."""
+    tape = Tape()
+    first = tape.constant(0.123456789)
+    assert tape.constant(0.123456789 * (1 + 1e-15)) == first
+    assert tape.constant(0.123456789 * (1 + 1e-14)) != first

@@ -18,6 +18,7 @@ The work runs once an operation while tracing, about a microsecond each.
 import math
 import random
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -32,7 +33,8 @@ CONSTANT, INPUT, ADD, SUB, MUL, RECIPROCAL, SIN, COS, SIGN = range(9)
 ZERO, ONE = 0, 1
 
 _SUM_ROUNDING = 4e-15  # a sum of constants this small beside its terms is zero
-_SAME_DIGITS = 14  # significant digits in which two constants have to agree to be one
+_SAME_DIGITS = 14  # significant digits in which two constants have to agree to be one, and
+_SAME_VALUE = 3e-15  # their relative difference: a dozen roundings; what is more shows where a robot is ill conditioned
 _SAME = 1e-13  # relative difference of two constants that are one because their residues are
 _ROUNDING = 4.4e-16  # of a constant, as files and the folding of constants leave it
 _SAMPLES = 32
@@ -102,7 +104,7 @@ class Tape:
         self.merges: list[tuple[int, int, int, int]] = []
         self.own = sys.maxsize
         self._known: dict[int, int] = {0: 0}
-        self._constant_of_digits: dict[str, int] = {}
+        self._constants_of_digits: defaultdict[str, list[int]] = defaultdict(list)
         self._circle_points: dict[int, field.CirclePoint] = {}
         self._signs: dict[int, int] = {}
         self.constant(1.0, error=0.0)
@@ -170,10 +172,11 @@ class Tape:
         if value < 0.0:
             return -self.constant(-value, None if residue is None else PRIME - residue, error)
         digits = format(value, f".{_SAME_DIGITS - 1}e")
-        node = self._constant_of_digits.get(digits)
+        alike = self._constants_of_digits[digits]
+        node = next((known for known in alike if abs(self.constants[known] - value) <= _SAME_VALUE * value), None)
         if node is None:
             node = self._new_constant(value, residue, error or 0.0)
-            self._constant_of_digits[digits] = node
+            alike.append(node)
         if error is not None:  # a crumb beside large numbers must not make crumbs of small numbers elsewhere
             error = max(error, _ROUNDING * value)
             self.constant_errors[node] = min(error, self.constant_errors.get(node, error))
