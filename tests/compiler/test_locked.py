@@ -56,6 +56,26 @@ def triangle_beside_a_light_link():
     return fgd.Mechanism("triangle", links, joints, (fgd.Loop("end", "revolute", "right", "body", *ends),))
 
 
+def weld_across_a_tilt(tilt):
+    """Two arms on a turning body that a weld holds still, one about an axis that nearly lies in a row of the weld."""
+    shoulder = pose(rotation_about(Y, -np.pi / 2), 0.2 * Z)
+    other = pose(rotation_about(Y, np.pi / 2), np.array([0.0, 0.2, -0.4]))
+    axis = np.array([1.0, 0.0, tilt]) / np.hypot(1.0, tilt)
+    end = pose(rotation_about(np.array([0.36, 0.48, 0.8]), 2.0), np.array([-0.4, 0.4, 0.2]))
+    there = pose(rotation_about(Z, 1.0), np.zeros(3)) @ np.linalg.inv(shoulder)
+    there = there @ other @ pose(rotation_about(axis, -0.4), np.zeros(3)) @ end
+    links = (fgd.Link("base"), body("body"), body("arm"), body("wheel", 4.0, 0.1), fgd.Link("other"))
+    joints = (
+        fgd.Joint("turn", "revolute", "base", "body", pose(rotation_about(X, np.pi), np.array([-0.2, 0.6, 0.3]))),
+        fgd.Joint("swing", "revolute", "body", "arm", shoulder),
+        fgd.Joint("roll", "revolute", "base", "wheel", pose(np.eye(3), 0.3 * Y), axis=-Y),
+        fgd.Joint("tilted", "revolute", "body", "other", other, axis=axis),
+    )
+    gear = fgd.Coupling("gear", "tilted", "roll", -120.0, 95.6)
+    weld = fgd.Loop("weld", "fixed", "other", "arm", end, there)
+    return fgd.Mechanism("tilted", links, joints, (weld,), (gear,), gravity=np.zeros(3))
+
+
 def tilted_lock(tilt):
     """A joint that a ball holds still, on a link that is turned by a right angle and a little more."""
     turned = rotation_about(Z, 2.3) @ rotation_about(X, np.pi / 2 + tilt)
@@ -208,3 +228,9 @@ def test_squares_of_rounding_are_no_inertia_to_measure_by(rounding):
     mechanism = fgd.Mechanism("needle", links, joints)
     scales = _joint_scales(mechanism, np.diag([1.0, rounding, 1e-12])[None])
     np.testing.assert_allclose(scales, [[1.0, 1.0, 1e6]], rtol=0.5)
+
+
+@pytest.mark.parametrize("tilt", [1e-3, 1e-4, 1e-6])
+def test_rows_of_a_weld_in_which_most_cancels_do_not_spoil_the_proof(tilt):
+    kernel = fgd.compile(weld_across_a_tilt(tilt), "forward", ordering="aba")
+    assert kernel.accuracy < AGREES

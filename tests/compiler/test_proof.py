@@ -113,7 +113,7 @@ def test_plain_equations_of_closed_mechanisms_are_those_of_the_graph(make):
     q, v, tau = states_of(mechanism)
     a = np.array([fgd.forward_dynamics(mechanism, *state).a for state in zip(q, v, tau, strict=True)])
     here = ManyStates(mechanism, q, v, natural(mechanism).length)
-    found, J = here.response(a[:, None]), here.closure_jacobian()
+    found, (J, _) = here.response(a[:, None]), here.closure_jacobian()
     assert np.abs(found.missed).max() < 1e-10 * found.missed_size.max()
     for k in range(len(q)):  # what is left of the balance are the forces of closure
         left = found.tau[k, 0] - tau[k]

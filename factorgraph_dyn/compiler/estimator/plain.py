@@ -48,7 +48,7 @@ class PlainRows:
     def __init__(self, here: ManyStates, problem: Problem) -> None:
         self.here, self.problem, mechanism = here, problem, here.mechanism
         self.frames = outside_frames(problem.measurements)
-        self.forces = here.closure_jacobian().shape[1]
+        self.forces = here.closure_jacobian()[0].shape[1]
         own = natural(mechanism)
         held = np.full(self.forces, own.work)
         self.units = np.concatenate([own.v, *(own.wrench for _ in self.frames), held])

@@ -261,16 +261,16 @@ class ManyStates:
             M[:, places, places] += self.numbers.effect("armature", part)
         return M
 
-    def closure_jacobian(self) -> Floats:
-        """The responses of what closure misses to unit accelerations, shape (states, rows, nv)."""
+    def closure_jacobian(self) -> tuple[Floats, Floats]:
+        """The responses of what closure misses to unit accelerations, and their sizes, shape (states, rows, nv)."""
         nv = self.mechanism.nv
         if not self.mechanism.is_closed_kind:
-            return np.zeros((self.states, 0, nv))
+            return np.zeros((self.states, 0, nv)), np.zeros((self.states, 0, nv))
         units = np.broadcast_to(np.eye(nv), (self.states, nv, nv))
         A, A_size = self._outward(units, still=True)
         missed, size = self._missed(units, A, still=True), self._missed_size(units, A_size, still=True)
         least = _CLOSURE_ROUNDING * size.max(axis=-1, keepdims=True, initial=0.0)
-        return transposed(np.where(np.abs(missed) > least, missed, 0.0))  # scaling must make no row of rounding
+        return transposed(np.where(np.abs(missed) > least, missed, 0.0)), transposed(size)
 
     def _outward(self, a: Floats, still: bool) -> tuple[dict[str, Floats], dict[str, Floats]]:
         mechanism = self.mechanism

@@ -63,19 +63,23 @@ class System:
     """
 
     def __init__(self, here: ManyStates, unknown_a: Mask, unknown_tau: Mask) -> None:
-        M, J = here.mass_matrix(), here.closure_jacobian()
+        M, (J, J_size) = here.mass_matrix(), here.closure_jacobian()
         self.D = _joint_scales(here.mechanism, M)  # a = D a~, tau = tau~ / D
         self.M = self.D[:, :, None] * M * self.D[:, None]
         self.unknown_a, self.unknown_tau = unknown_a, unknown_tau
         self.unit = natural(here.mechanism).v
         self.speed = np.abs(here.v / self.unit).max(axis=-1, keepdims=True) * np.sqrt(self.unit)
-        self._reduce(J * self.D[:, None])
+        self._reduce(J * self.D[:, None], J_size * self.D[:, None])
         self._assemble()
 
-    def _reduce(self, J: Floats) -> None:
-        """Split the joints' space into what closure demands and what it leaves free."""
+    def _reduce(self, J: Floats, size: Floats) -> None:
+        """Split the joints' space into what closure demands and what it leaves free.
+
+        Rows weigh by the sizes of their terms, of which rounding is a part; by their own lengths those in which most
+        cancels, such as nearly parallel axes leave, would bring theirs to all others.
+        """
         states, rows, nv = J.shape
-        norms = np.linalg.norm(J, axis=-1, keepdims=True)
+        norms = np.linalg.norm(size, axis=-1, keepdims=True)
         norms = np.where(norms > 0, norms, 1.0)
         U, s, Vt = np.linalg.svd(J / norms) if rows else (np.zeros((states, 0, 0)), np.zeros((states, 0)), np.eye(nv))
         ranks = (s > _REPEATED * s[:, :1]).sum(axis=-1)

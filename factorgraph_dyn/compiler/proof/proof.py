@@ -263,9 +263,8 @@ class Trial:
 
     def _link_errors(self, answers: dict[str, Floats], found: PlainAnswer) -> dict[str, Floats]:
         """Errors of what is neither a nor tau, its parts by their own sizes: moments and forces, turns and shifts."""
-        tree = self.response(found.a)
-        blur = self.here.response(found.a_blur, still=True)
-        forces = self.system.constraint_forces(tree.tau - found.tau, tree.tau_size + blur.tau_size)
+        tree, blur = self.response(found.a), self.here.response(found.a_blur, still=True)
+        forces = self.system.constraint_forces(tree.tau - found.tau, np.hypot(tree.tau_size, blur.tau_size))
         closure, of_loops = self.here.loop_loads(*forces)
         plain = Plain(self.here, self.response(found.a, closure), blur, of_loops)
         errors = {}

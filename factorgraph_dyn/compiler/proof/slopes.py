@@ -81,7 +81,7 @@ class Slopes:
         if "v" in along:
             at_rest = np.zeros(along["v"].shape)
             missed = self._differences(self._moved(at_rest).slips())
-            slip = np.einsum("srn,sn->sr", trial.here.closure_jacobian(), along["v"])[:, None]
+            slip = np.einsum("srn,sn->sr", trial.here.closure_jacobian()[0], along["v"])[:, None]
             along["v"] = along["v"] - system.closing(missed + slip)[:, 0]
 
     def _moved(self, v_change: Floats) -> ManyStates:
