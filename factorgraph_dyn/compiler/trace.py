@@ -153,7 +153,7 @@ class Tracer:
         self.mechanism = mechanism
         self.bodies = moving_bodies.__wrapped__(mechanism)  # its cache would keep tapes
         if regroups:
-            self.bodies = regrouped(self.bodies)
+            self.bodies = regrouped(self.bodies, moving=self._knows_motion)
             self.mechanism = replace(mechanism, links=self.bodies.links)
 
     def run(self, ordering: OrderingLike) -> Traced:
@@ -276,14 +276,17 @@ class Tracer:
         graph = dynamics_graph(state, known, wrenches, axes=axes, classical=True, pushes=pushes, moving=moving)
         return state, graph
 
-    def _moving(self, state: State) -> LinkMotion | None:
-        """How all links move, where all accelerations are given: cheaper than as unknowns.
+    @property
+    def _knows_motion(self) -> bool:
+        """Whether all accelerations are given, so that those of links need not be unknowns.
 
         Derivatives are those of the rows at fixed unknowns, so they keep the accelerations of links among these.
         """
-        if self.problem.known_a.all() and self.problem.kept is None and not self.problem.derivatives:
-            return link_motion(state, self.values["a"])
-        return None
+        return bool(self.problem.known_a.all()) and self.problem.kept is None and not self.problem.derivatives
+
+    def _moving(self, state: State) -> LinkMotion | None:
+        """How all links move, where that is known: cheaper than as unknowns."""
+        return link_motion(state, self.values["a"]) if self._knows_motion else None
 
     def structure(self, graph: LinearGraph) -> LinearGraph:
         """The graph of the variables that an ordering lists: without steps and parameters."""

@@ -6,12 +6,16 @@ and acceleration and a the classical acceleration of its origin,
     B = [dw] + [w][w]             a point at r accelerates by a + B r
     force  = m a + B h            moment = h x a + I dw + w x I w, sums of products of I with entries of B
 
-so that products of velocities are formed once a link. As unknowns of the graph the same accelerations cost about a
-tenth more. Takes a mechanism at a state, and joint accelerations, of any scalar type. Work is done once a state.
+so that products of velocities are formed once a link. A hinge's axis n lies fixed in parent and child, so that the
+child's B n is the parent's, R B_p R^T n, and says how the child turns about all other axes. As unknowns of the graph
+the same accelerations cost up to a sixth more. Takes a mechanism at a state, and joint accelerations, of any scalar
+type. Work is done once a state.
 Source: Balafoutis & Patel (1989), angular acceleration tensors.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -50,9 +54,26 @@ def _child_acceleration(joint: JointState, r: Array, A_parent: Array, w_parent: 
     # angular  R dw + R w x u_w        linear  R (a + B r) + 2 R w x u_v + u_w x u_v
     R, u = joint.Ad_child_parent[:3, :3], joint.S @ joint.v
     w, turned, slid = R @ w_parent, u[:3], u[3:]
-    carried = R @ (A_parent[3:] + acceleration_tensor(w_parent, A_parent[:3]) @ r)
+    B = acceleration_tensor(w_parent, A_parent[:3])
+    carried = R @ (A_parent[3:] + B @ r)
+    if _turns_about_an_axis(joint):
+        n = joint.S[:3, 0]
+        return np.concatenate([_hinged(n, R @ (B @ (R.T @ n)), w + turned, R @ A_parent[:3]), carried])
     moved = np.concatenate([R @ A_parent[:3] + cross(w, turned), carried + 2.0 * cross(w, slid) + cross(turned, slid)])
     return moved if joint.S_rate_v is None else moved + joint.S_rate_v
+
+
+def _turns_about_an_axis(joint: JointState) -> bool:
+    """Whether it is a hinge about an axis of the child's frame."""
+    S = joint.S
+    return S.shape[1] == 1 and S.dtype != object and bool(np.count_nonzero(S[:3]) == 1) and not S[3:].any()
+
+
+def _hinged(n: Array, Bn: Array, w: Array, dw: Array) -> Array:
+    """The angular acceleration of a hinge's child from B n, with n its axis, and its part dw.n along that."""
+    # B n = dw x n + (w.n) w - (w.w) n
+    found: Array = cross(n, Bn - w * (n @ w)) + n * (n @ dw)
+    return found
 
 
 def acceleration_tensor(w: Array, dw: Array) -> Array:
@@ -65,16 +86,39 @@ def acceleration_tensor(w: Array, dw: Array) -> Array:
 
 def inertial_wrench(G: Array, A: Array, w: Array) -> Array:
     """The wrench that moves a link, about its origin: G A + [w x I w; w x (w x h)] for the classical A, shape (6,)."""
-    m, p, q, r, Ixx, Ixy, Iyy, Ixz, Iyz, Izz = parameters_of(G).tolist()
+    m, p, q, r, _, Ixy, _, Ixz, Iyz, _ = parameters_of(G).tolist()
     x, y, z = w.tolist()
-    dx, dy, dz = A[:3].tolist()
     B, a, h = acceleration_tensor(w, A[:3]), A[3:], np.array([p, q, r])
     xx, yy, zz = x * x, y * y, z * z
-    moment = np.array(
+    products = np.array(
         [
-            Ixx * dx - Ixy * B[2, 0] + Ixz * B[1, 0] + Iyz * (yy - zz) + (Izz - Iyy) * (y * z),
-            Iyy * dy + Ixy * B[2, 1] - Iyz * B[0, 1] + Ixz * (zz - xx) + (Ixx - Izz) * (x * z),
-            Izz * dz - Ixz * B[1, 2] + Iyz * B[0, 2] + Ixy * (xx - yy) + (Iyy - Ixx) * (x * y),
+            -Ixy * B[2, 0] + Ixz * B[1, 0] + Iyz * (yy - zz),
+            Ixy * B[2, 1] - Iyz * B[0, 1] + Ixz * (zz - xx),
+            -Ixz * B[1, 2] + Iyz * B[0, 2] + Ixy * (xx - yy),
         ]
     )
-    return np.concatenate([moment + cross(h, a), m * a + B @ h])
+    moment = _principal_moment(np.diagonal(G[:3, :3]).tolist(), B, A[:3].tolist(), w.tolist())
+    return np.concatenate([moment + products + cross(h, a), m * a + B @ h])
+
+
+def _principal_moment(moments: list[Any], B: Array, dw: list[Any], w: list[Any]) -> Array:
+    """What moments of inertia I_xx, I_yy, I_zz take, I dw + w x I w, shape (3,).
+
+    A body that is flat, such as one in the plane across z with I_zz = I_xx + I_yy, needs no more than B.
+    """
+    (Ixx, Iyy, Izz), (dx, dy, dz), (x, y, z) = moments, dw, w
+    along = [
+        0.5 * (Iyy + Izz - Ixx),
+        0.5 * (Ixx + Izz - Iyy),
+        0.5 * (Ixx + Iyy - Izz),
+    ]  # the sums of m x x, m y y, m z z
+    if any(sum_of_squares == 0.0 for sum_of_squares in along):
+        X, Y, Z = along
+        return np.array([Y * B[2, 1] - Z * B[1, 2], Z * B[0, 2] - X * B[2, 0], X * B[1, 0] - Y * B[0, 1]])
+    return np.array(
+        [
+            Ixx * dx + (Izz - Iyy) * (y * z),
+            Iyy * dy + (Ixx - Izz) * (x * z),
+            Izz * dz + (Iyy - Ixx) * (x * y),
+        ]
+    )

@@ -278,7 +278,7 @@ def test_a_wrong_frame_is_found_and_the_careful_route_rescues(no_cache, monkeypa
 def test_a_program_that_one_route_refuses_comes_from_another(no_cache, monkeypatch):
     original = trace_module.regrouped
 
-    def refused(mechanism):
+    def refused(mechanism, **_):
         raise fgd.CompileError("Two different values were taken for one.")
 
     expected = compile(fgd.robots.rrr(), "inverse")

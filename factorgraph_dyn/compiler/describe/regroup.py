@@ -9,17 +9,29 @@ well be fixed to the parent link (Khalil & Dombre 2002, minimal inertial paramet
     prismatic            the rotational inertia about the child's origin, which turns as the parent does
     spherical, universal the mass, as a point at the joint's centre
 
-From the tips to the base, each link hands this part of its parameters to its parent, p_child -= B s, p_parent += X B s:
-s are the numbers above, read off the child's ten parameters, B says what one of each is and X what another frame makes
-of it. All of it is linear, so that parameters may be numbers, or symbols where they are arguments of a kernel. These
-are moved at every state: a mass over a shift in more than one direction takes more than the six operations of m a that
-it saves, and stays. Wrenches between links change; a and tau do not. The links that remain need not be bodies that
-could be built. The work runs once a kernel.
+From the tips to the base, each link hands this part of its parameters to the link that carries its joint,
+p_child -= B s, p_carrier += X B s: B says what one of each is, X what another frame makes of it, and s, how much of
+each, is free. It is chosen so that the child's mass, its moment along n and one of its moments of inertia across n
+vanish; where the motion of all links is known (``equations/known_motion``, with the matrix B that is there), so that
+
+    mass      a component of the carrier's first moment h vanishes instead, s = -h_k / r_k with r from carrier to child,
+              where the carrier turns and its origin moves: the six operations of m a stay, the ten of h_k go, with a
+              column of B and in h x a
+    inertia   a flat body is left where there are two products of inertia, s = (I_aa + I_bb - I_nn) / 2: its moments of
+              inertia need the same entries of B as its products
+
+Where links' accelerations are unknowns, both cost more than they save.
+
+All of it is linear, so that parameters may be numbers, or symbols where they are arguments of a kernel. Wrenches
+between links change; a and tau do not. The links that remain need not be bodies that could be built. The work runs once
+a kernel.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +41,9 @@ from factorgraph_dyn.spatial import Array, Floats
 
 _DIFFERENCE_ROUNDING = 1e-14  # of a difference beside its terms, and of the entries of an axis
 _BLOCK_ROUNDING = 1e-15  # of the largest entry of a block
-_MASS, _MOMENT, _ROTATIONAL = slice(0, 1), slice(1, 4), slice(4, COUNT)
+_LEAST_LEVER = 1 / 64  # of the longest: over shorter ones first moments become masses that swamp the others
+_MOMENT, _ROTATIONAL = slice(1, 4), slice(4, COUNT)
+_SQUARES, _PRODUCTS = [4, 6, 9], [5, 7, 8]  # moments and products of inertia
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,23 +63,141 @@ def lump(link: Link, parameters: Array) -> Lump:
     return Lump(link.name, matrix=inertia_of(parameters))
 
 
-def regrouped(mechanism: Mechanism) -> Mechanism:
-    """The mechanism with as few inertial parameters as its joints allow."""
+class _Carrier(NamedTuple):
+    """The link that carries a joint: the parent or, where that is fixed to another, the link it is fixed to.
+
+    Attributes:
+        link: Its name.
+        joint: The joint that moves it; None for the base.
+        T: The joint's placement in its frame.
+    """
+
+    link: str
+    joint: Joint | None
+    T: Floats
+
+
+def regrouped(mechanism: Mechanism, *, moving: bool = False) -> Mechanism:
+    """The mechanism with as few inertial parameters as its joints allow.
+
+    Args:
+        mechanism: The mechanism.
+        moving: Whether it is for equations in which the motion of all links is known.
+    """
     parameters = {link.name: parameters_of(link.spatial_inertia) for link in mechanism.links}
-    for joint in reversed(mechanism.topology.outward):
-        own = parameters[joint.child]
-        read, unit = unfelt(joint)
-        if own.dtype == object and joint.nv and _bends(mechanism, joint):
-            read, unit = read[unit[0] == 0], unit[:, unit[0] == 0]
-        share = read @ own
-        moved = moving_parameters(np.asarray(joint.placement)) @ unit
-        parameters[joint.child] = _without_rounding(own - unit @ share, own)
-        parameters[joint.parent] = parameters[joint.parent] + moved @ share
+    inward = mechanism.topology.outward[::-1]
+    for joint in inward:
+        if not joint.nv:
+            _hand(parameters, joint.child, joint.parent, np.asarray(joint.placement), np.eye(COUNT), np.eye(COUNT))
+    carriers = _carriers(mechanism)
+    levers = _levers(mechanism, carriers) if moving else {}
+    for joint in inward:
+        if joint.nv:
+            link, _, T = carriers[joint.name]
+            lever = levers.get(joint.name)
+            flattens = moving and joint.is_hinge and _has_products(parameters[joint.child])
+            read, unit = unfelt(joint, flat=flattens)
+            if lever is not None:
+                read, unit = read[1:], unit[:, 1:]
+            _hand(parameters, joint.child, link, T, read, unit)
+            if lever is not None:
+                _balance(parameters, joint.child, link, T, lever)
+            if flattens:
+                parameters[joint.child] = _flattened(parameters[joint.child], joint.axes[0])
     return replace(mechanism, links=tuple(lump(link, _cleaned(parameters[link.name])) for link in mechanism.links))
 
 
-def unfelt(joint: Joint) -> tuple[Floats, Floats]:
+def _hand(parameters: dict[str, Array], child: str, carrier: str, T: Floats, read: Floats, unit: Floats) -> None:
+    """Move what is read off the child's parameters to its carrier."""
+    own = parameters[child]
+    share = read @ own
+    parameters[child] = _without_rounding(own - unit @ share, own)
+    parameters[carrier] = parameters[carrier] + moving_parameters(T) @ unit @ share
+
+
+def _balance(parameters: dict[str, Array], child: str, carrier: str, T: Floats, k: int) -> None:
+    """Move so much mass that the carrier has no first moment along its axis k."""
+    share = parameters[carrier][_MOMENT][k] * (-1.0 / T[k, 3])
+    mass = np.eye(COUNT)[0]
+    parameters[child] = parameters[child] - mass * share
+    parameters[carrier] = parameters[carrier] + moving_parameters(T) @ mass * share
+    parameters[carrier][_MOMENT][k] *= 0.0
+
+
+def _flattened(parameters: Array, axis: Floats) -> Array:
+    """The parameters of a body that is flat but for rounding; a tape knows that of its symbols."""
+    normal = np.flatnonzero(np.abs(axis) >= _DIFFERENCE_ROUNDING)
+    if parameters.dtype == object or len(normal) > 1:
+        return parameters
+    moments, others = np.array(parameters), [k for k in range(3) if k != normal[0]]
+    moments[_SQUARES[normal[0]]] = sum(moments[_SQUARES[k]] for k in others)
+    return moments
+
+
+def _carriers(mechanism: Mechanism) -> dict[str, _Carrier]:
+    """What carries the movable joints."""
+    into, found = {one.child: one for one in mechanism.joints}, {}
+    for joint in mechanism.topology.outward:
+        T, link = np.asarray(joint.placement), joint.parent
+        while link in into and not into[link].nv:
+            T, link = np.asarray(into[link].placement) @ T, into[link].parent
+        if joint.nv:
+            found[joint.name] = _Carrier(link, into.get(link), T)
+    return found
+
+
+def _levers(mechanism: Mechanism, carriers: Mapping[str, _Carrier]) -> dict[str, int]:
+    """The joints whose children's masses balance the links that carry them, and along which axis of these.
+
+    One joint a link, the one that is regrouped last; across the axis of the hinge that turns the link, along which it
+    has no first moment left.
+    """
+    swinging = _swinging(mechanism, carriers)
+    longest = max((float(np.linalg.norm(T[:3, 3])) for _, hinge, T in carriers.values() if hinge), default=0.0)
+    first: dict[str, Joint] = {}
+    for joint in mechanism.topology.outward:
+        if joint.nv:
+            first.setdefault(carriers[joint.name].link, joint)
+    found = {}
+    for link, joint in first.items():
+        _, hinge, T = carriers[joint.name]
+        if hinge is not None and link in swinging and not joint.slides.any():
+            across = np.abs(hinge.axes[0]) < _DIFFERENCE_ROUNDING if hinge.is_hinge else True
+            arms = np.where(across, np.abs(T[:3, 3]), 0.0)
+            if arms.max() > _LEAST_LEVER * longest:
+                found[joint.name] = int(arms.argmax())
+    return found
+
+
+def _swinging(mechanism: Mechanism, carriers: Mapping[str, _Carrier]) -> set[str]:
+    """Links that turn, and whose origins move."""
+    turning: set[str] = set()
+    moved: set[str] = set()
+    for joint in mechanism.topology.outward:
+        if joint.nv:
+            link, hinge, T = carriers[joint.name]
+            arm, spun = T[:3, 3], link in turning
+            if hinge is not None and hinge.is_hinge and carriers[hinge.name].link not in turning:
+                arm = np.cross(hinge.axes[0], arm)  # on the axis nothing moves
+            if joint.turns.any() or spun:
+                turning.add(joint.child)
+            swung = spun and np.linalg.norm(arm) > _DIFFERENCE_ROUNDING * np.linalg.norm(T[:3, 3])
+            if joint.slides.any() or link in moved or swung:
+                moved.add(joint.child)
+    return turning & moved
+
+
+def _has_products(parameters: Array) -> bool:
+    """Whether a body has products of inertia enough that it costs less when it is flat."""
+    return sum(product != 0.0 for product in parameters[_PRODUCTS]) > 1
+
+
+def unfelt(joint: Joint, *, flat: bool = False) -> tuple[Floats, Floats]:
     """What a joint's motion does not feel: how to read it off the child's parameters, and what a unit of each is.
+
+    Args:
+        joint: The joint.
+        flat: Leave a flat body beyond a hinge, instead of one without one of its moments of inertia.
 
     Returns:
         Matrices of shape (shares, 10) and (10, shares).
@@ -90,18 +222,11 @@ def unfelt(joint: Joint) -> tuple[Floats, Floats]:
             disc[:3, :3] = np.eye(3) - np.outer(axis, axis)
             probe = np.zeros((6, 6))
             probe[across[-1], across[-1]] = 1.0
+            if flat:
+                probe[:3, :3] = np.eye(3) / 2 - np.outer(axis, axis)
             reads.append(parameters_of(probe))
             shares.append(parameters_of(disc))
     return np.array(reads).reshape(-1, COUNT), np.array(shares).reshape(-1, COUNT).T
-
-
-def _bends(mechanism: Mechanism, joint: Joint) -> bool:
-    """Whether the shift from the link that moves a joint to its child has more than one direction."""
-    into = {one.child: one for one in mechanism.joints}
-    T, link = np.asarray(joint.placement), joint.parent
-    while link in into and not into[link].nv:
-        T, link = np.asarray(into[link].placement) @ T, into[link].parent
-    return link in into and bool(np.count_nonzero(T[:3, 3]) > 1)
 
 
 def _cleaned(parameters: Array) -> Array:
