@@ -6,7 +6,8 @@ Takes a tape, results and guards; gives straight-line code.
     factoring   a b + a c with both products used nowhere else becomes a (b + c); over sums of more terms it would
                 save up to 1.5 % of the operations, and no instruction where multiplication and addition fuse
     schedule    depth first from the results, the operand that needs more registers first
-    stages      sines and cosines are taken together, after the operations that their angles need
+    stages      sines and cosines are taken together, after the operations that their angles need; what parameters alone
+                need comes before all others, and runs once where all states of a batch share them
 
 The work runs once a kernel; a `Draft`, in which operations are counted, once an ordering of a search.
 """
@@ -14,7 +15,7 @@ The work runs once a kernel; a `Draft`, in which operations are counted, once an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from math import prod
 
@@ -41,6 +42,9 @@ class Operations:
     def total(self) -> int:
         """Multiplications, additions and divisions together."""
         return self.multiplications + self.additions + self.divisions
+
+    def __sub__(self, other: Operations) -> Operations:
+        return Operations(*(mine - yours for mine, yours in zip(astuple(self), astuple(other), strict=True)))
 
     def __str__(self) -> str:
         return (
@@ -90,7 +94,9 @@ class Program:
         outputs: References, in the order of the results' entries.
         guards: Values that are watched.
         stages: For every stage, the angles whose sine and cosine are taken first, and the arithmetic nodes
-            in the order in which they run after that.
+            in the order in which they run after that. Where there are parameters, the first stage is what depends on
+            nothing else, and is neither a result nor watched.
+        parameters: How many of the last arguments are parameters of the mechanism.
     """
 
     arguments: tuple[Operand, ...]
@@ -101,6 +107,7 @@ class Program:
     outputs: tuple[int, ...]
     guards: tuple[Guard, ...]
     stages: tuple[tuple[list[int], list[int]], ...]
+    parameters: int = 0
 
     def operands(self, node: int) -> tuple[int, ...]:
         """The nodes an operation reads."""
@@ -130,7 +137,7 @@ class Program:
         """The sine and cosine nodes of each angle."""
         found: dict[int, list[int]] = {angle: [] for angles, _ in self.stages for angle in angles}
         for node, (operation, angle, _) in self.nodes.items():
-            if operation in (t.SIN, t.COS):
+            if operation in _TURNS:
                 found[angle].append(node)
         return found
 
@@ -142,6 +149,21 @@ class Program:
     def operations(self) -> Operations:
         """How many scalar operations one state costs."""
         return self._draft.operations
+
+    @property
+    def once(self) -> tuple[int, ...]:
+        """The nodes that depend on parameters alone, in the order in which they run."""
+        return tuple(self.stages[0][1]) if self.parameters else ()
+
+    @cached_property
+    def shared_operations(self) -> Operations:
+        """How many scalar operations one state costs where all states of a large batch share the parameters."""
+        return self.operations - count_operations(map(self.nodes.__getitem__, self.once))
+
+    @property
+    def cost(self) -> float:
+        """Operations of a state, on average over batches that share parameters and batches that do not."""
+        return (self.operations.total + self.shared_operations.total) / 2
 
     @property
     def instructions(self) -> float:
@@ -232,14 +254,7 @@ class Draft:
     @property
     def operations(self) -> Operations:
         """How many scalar operations they are."""
-        kinds = [operation for operation, _, _ in self.nodes.values()]
-        angles = {angle for operation, angle, _ in self.nodes.values() if operation in (t.SIN, t.COS)}
-        return Operations(
-            multiplications=kinds.count(t.MUL),
-            additions=kinds.count(t.ADD) + kinds.count(t.SUB),
-            divisions=kinds.count(t.RECIPROCAL),
-            sincos=len(angles),
-        )
+        return count_operations(self.nodes.values())
 
     @property
     def instructions(self) -> float:
@@ -252,7 +267,19 @@ class Draft:
         return counts.total - fused + (DIVISION_TIME - 1) * counts.divisions + SINCOS_TIME * counts.sincos
 
 
-_SUMS = frozenset((t.ADD, t.SUB))
+def count_operations(nodes: Iterable[Node]) -> Operations:
+    """How many scalar operations some nodes are."""
+    listed = list(nodes)
+    kinds = [operation for operation, _, _ in listed]
+    return Operations(
+        multiplications=kinds.count(t.MUL),
+        additions=kinds.count(t.ADD) + kinds.count(t.SUB),
+        divisions=kinds.count(t.RECIPROCAL),
+        sincos=len({angle for operation, angle, _ in listed if operation in _TURNS}),
+    )
+
+
+_SUMS, _TURNS = frozenset((t.ADD, t.SUB)), frozenset((t.SIN, t.COS))
 _GONE: Node = (t.CONSTANT, 0, 0)
 
 
@@ -265,6 +292,7 @@ def build(
     *,
     arguments: Sequence[Operand] | None = None,
     results: Sequence[Operand] | None = None,
+    parameters: int = 0,
 ) -> Program:
     """The program of some outputs of a tape.
 
@@ -276,11 +304,16 @@ def build(
         milestones: Values on the way in an order that may keep fewer values waiting than the order in
             which the outputs need them.
         arguments, results: Shapes of what goes in and comes out; one vector of all entries by default.
+        parameters: How many of the last arguments are parameters of the mechanism.
     """
     roots = _roots(outputs, guards)
     draft = Draft(tape.node, roots)
     draft.draw_out_factors(tape)
-    stages = _stages(draft.nodes, roots, [abs(ref) for ref in milestones])
+    states = sum(operand.size for operand in arguments[: len(arguments) - parameters]) if arguments else len(inputs)
+    once = _once(draft.nodes, roots, set(inputs[:states])) if parameters else []
+    stages = _stages(draft.nodes, roots, [abs(ref) for ref in milestones], once)
+    if parameters:
+        stages = (([], once), *stages)
     constants = {0: 0.0} | {node: tape.constants[node] for node in draft.nodes if node in tape.constants}
     return Program(
         (Operand((len(inputs),)),) if arguments is None else tuple(arguments),
@@ -291,6 +324,7 @@ def build(
         tuple(outputs),
         tuple(guards),
         stages,
+        parameters,
     )
 
 
@@ -298,14 +332,27 @@ def _roots(outputs: Sequence[int], guards: Sequence[Guard]) -> list[int]:
     return [*(abs(ref) for ref in outputs), *(abs(guard.ref) for guard in guards)]
 
 
+def _once(nodes: Mapping[int, Node], roots: list[int], states: set[int]) -> list[int]:
+    """The arithmetic that needs no argument of a state, without what is sought itself, in an order in which it runs."""
+    at_hand = {index for index, (operation, _, _) in nodes.items() if operation in (t.CONSTANT, t.INPUT)}
+    reads = {index: operands(node) for index, node in nodes.items()}
+    (order,) = depth_first_orders(reads, [sorted(nodes)], at_hand)
+    varying = states | {index for index, (operation, _, _) in nodes.items() if operation in _TURNS} | set(roots)
+    for index in order:
+        if not varying.isdisjoint(reads[index]):
+            varying.add(index)
+    return [index for index in order if index not in varying]
+
+
 def _stages(
-    nodes: Mapping[int, Node], roots: list[int], milestones: list[int]
+    nodes: Mapping[int, Node], roots: list[int], milestones: list[int], once: Sequence[int]
 ) -> tuple[tuple[list[int], list[int]], ...]:
-    """Angles and arithmetic in the order in which they run."""
+    """Angles and arithmetic in the order in which they run, after what runs once."""
     on_the_way = [node for node in milestones if node in nodes]
-    turns = {index: angle for index, (operation, angle, _) in nodes.items() if operation in (t.SIN, t.COS)}
+    turns = {index: angle for index, (operation, angle, _) in nodes.items() if operation in _TURNS}
     angles_left = set(turns.values())
     done = {index for index, (operation, _, _) in nodes.items() if operation in (t.CONSTANT, t.INPUT)}
+    done.update(once)
     reads = {index: operands(node) for index, node in nodes.items()}
     stages: list[tuple[list[int], list[int]]] = []
     ready: list[int] = []

@@ -10,7 +10,8 @@ and is described in a cheap one:
                parameters are carried to them at every state, where that costs less than the frames save)
     split      placements taken in steps
     classical  accelerations of the links' origins, whose equations need no linear velocities
-    known      motion: where all accelerations are given, those of links are no unknowns (``equations/known_motion``)
+    known      motion: where all accelerations are given, those of links are no unknowns (``equations/known_motion``),
+               and inertia is moved to where that is cheapest
 
 Operations of inverse (rnea) and forward dynamics (aba), each change added to those above it:
 
@@ -20,7 +21,7 @@ Operations of inverse (rnea) and forward dynamics (aba), each change added to th
     classical    1038  2731     396  843    359  868    728  1615    1550  5144
     split         869  2633     377  858    335  813    682  1485    1415  4720
     reframe       794  1949     377  858    335  813    639  1408    1415  4720
-    known motion  707  1949     337  858    301  813    572  1408    1274  4720
+    known motion  688  1949     314  858    287  813    537  1408    1232  4720
     published     836  2067
 
 The work runs once a mechanism, problem and ordering.
@@ -100,7 +101,7 @@ def trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route:
     if problem.free.links and tracer.is_reframed:  # carrying parameters to other frames may cost more than these save
         with suppress(CompileError):
             there = Tracer(mechanism, problem, replace(route, reframe=False)).run(ordering)
-            return min(found, there, key=lambda traced: traced.program.operations.total)
+            return min(found, there, key=lambda traced: traced.program.cost)
     return found
 
 
@@ -178,6 +179,7 @@ class Tracer:
             eliminated.milestones,
             arguments=arguments,
             results=results,
+            parameters=len(self.problem.free.arguments),
         )
         return Traced(program, chosen, eliminated.redundant)
 

@@ -39,8 +39,11 @@ def gufunc_of(built, sizes, outputs, *, width=None, fma=None, segment=1200):
     return make_gufunc(code.addresses["loop"], signature, len(sizes), 1, "test", "", code)
 
 
-def random_program(seed, inputs=7, steps=300, outputs=5, guards=False):
-    """A random straight-line program with every operation."""
+def random_program(seed, inputs=7, steps=300, outputs=5, guards=False, parameters=0):
+    """A random straight-line program with every operation; its last inputs may be parameters, an argument of their own.
+
+    Half of the operations of one with parameters need nothing else.
+    """
     rng = np.random.default_rng(seed)
     tape = Tape(seed=seed)
     leaves = [tape.input(f"x{k}") for k in range(inputs)]
@@ -52,6 +55,10 @@ def random_program(seed, inputs=7, steps=300, outputs=5, guards=False):
     ]
     refs += [tape.cos(tape.add(leaves[0], tape.mul(tape.constant(2.0), leaves[1])))]
     bounded = list(refs)
+    free, drawn = leaves[inputs - parameters :], []
+    for _ in range(steps // 2 if parameters else 0):
+        drawn.append(tape.mul(int(rng.choice(free)), tape.add(*map(int, rng.choice([*free, *drawn[-5:]], 2)))))
+    refs += [ref for ref in drawn if ref]
     for _ in range(steps):
         a, b = (int(rng.choice(refs[-25:])) for _ in range(2))
         small = int(rng.choice(bounded))
@@ -69,4 +76,12 @@ def random_program(seed, inputs=7, steps=300, outputs=5, guards=False):
             refs.pop()
     first, second = program.Guard(leaves[0], 0.1, "first input"), program.Guard(refs[-1], 1e9, "a result", small=True)
     watched = [first, second] if guards else []
-    return program.build(tape, leaves, [*refs[-outputs + 1 :], -refs[-outputs]], watched)
+    sizes = (inputs - parameters, parameters) if parameters else (inputs,)
+    return program.build(
+        tape,
+        leaves,
+        [*refs[-outputs + 1 :], -refs[-outputs]],
+        watched,
+        arguments=[program.Operand((size,)) for size in sizes],
+        parameters=int(parameters > 0),
+    )

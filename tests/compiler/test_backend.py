@@ -32,6 +32,25 @@ def test_random_programs(width, segment):
         assert_close(found, interpreted(built, x))
 
 
+@pytest.mark.parametrize("segment", [1200, 30, None])
+@pytest.mark.parametrize("width", widths())
+def test_what_parameters_alone_need_is_there_for_all_states(width, segment):
+    built = random_program(6, guards=True, parameters=4)
+    assert len(built.once) > 10
+    assert built.shared_operations.total < 0.7 * built.operations.total
+    gufunc = gufunc_of(built, [3, 4], 5, width=width, segment=segment)
+    rng = np.random.default_rng(6)
+    x, p = rng.normal(size=(37, 3)), rng.normal(size=(37, 4))
+    x[5, 0] = 0.0  # a guard fails
+    for parameters in (p, p[0]):
+        states = np.hstack([x, np.broadcast_to(parameters, p.shape)])
+        found, expected = gufunc(x, parameters), interpreted(built, states)
+        assert np.isnan(found[5]).all()
+        kept = np.abs(x[:, 0]) > 0.1
+        assert_close(found[kept], expected[kept])
+        assert (gufunc(x[8], parameters[8] if parameters.ndim > 1 else parameters) == found[8]).all()
+
+
 def test_without_fused_multiply_add():
     built = random_program(5)
     x = np.random.default_rng(5).normal(size=(20, 7))

@@ -24,7 +24,9 @@ def test_torques_stay(seed):
     mechanism = mixed_tree(seed)
     q, v = mechanism.random_state(seed)
     a = np.random.default_rng(seed).normal(size=mechanism.nv)
-    assert relative_error(torques(regrouped(mechanism), q, v, a), torques(mechanism, q, v, a)) < AGREEMENT
+    expected = torques(mechanism, q, v, a)
+    for moving in (False, True):
+        assert relative_error(torques(regrouped(mechanism, moving=moving), q, v, a), expected) < AGREEMENT
 
 
 @pytest.mark.parametrize("kind", MOVABLE_KINDS)
@@ -49,6 +51,15 @@ def test_fewer_parameters_are_left():
     before, after = fgd.robots.puma560(), regrouped(fgd.robots.puma560())
     count = [sum(np.count_nonzero(link.spatial_inertia) for link in m.links[1:]) for m in (before, after)]
     assert count[1] < 0.8 * count[0]
+
+
+def test_masses_balance_what_carries_them_and_bodies_become_flat():
+    arm = fgd.robots.general_6r()
+    links = [parameters_of(link.spatial_inertia) for link in regrouped(arm, moving=True).links]
+    lost = [[k for k in range(3) if p[1 + k] == 0.0] for p in links[3:6]]
+    assert all(len(gone) == 2 for gone in lost)  # along the hinge, and across it
+    assert all(link[0] != 0.0 for link in links[4:])
+    assert all(p[9] == p[4] + p[6] for p in links[2:])
 
 
 def test_wrenches_are_those_of_the_real_links():

@@ -189,7 +189,7 @@ def _swinging(mechanism: Mechanism, carriers: Mapping[str, _Carrier]) -> set[str
 
 def _has_products(parameters: Array) -> bool:
     """Whether a body has products of inertia enough that it costs less when it is flat."""
-    return sum(product != 0.0 for product in parameters[_PRODUCTS]) > 1
+    return sum(bool(product != 0.0) for product in parameters[_PRODUCTS]) > 1
 
 
 def unfelt(joint: Joint, *, flat: bool = False) -> tuple[Floats, Floats]:

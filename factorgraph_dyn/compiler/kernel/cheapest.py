@@ -104,6 +104,6 @@ def _traced(mechanism: Mechanism, problem: Problem, ordering: str | Ordering) ->
         return Candidate(ordering)
 
 
-def _operations(candidate: Candidate) -> int:
+def _operations(candidate: Candidate) -> float:
     assert candidate.traced is not None
-    return candidate.traced.program.operations.total
+    return candidate.traced.program.cost

@@ -101,9 +101,10 @@ def compile(
             loops cost less: forward dynamics 4 to 18 %, inverse 26 to 52 % (see ``compiler/guards.py``). For those who
             make sure of their states themselves.
         parameters: What the kernel takes as further arguments instead of constants, so that every state of a batch may
-            have its own. Links by name, or "all" (every link but the base): one argument ``parameters``, shape
-            (..., links, 10), as ``mechanism.parameters(links)`` gives them. ``armature[joint]``, ``damping[joint]``,
-            ``friction[joint]`` and ``gravity``: an argument each. They follow all others, in this order.
+            have its own; where all share them, what they alone need is computed once a call. Links by name, or "all"
+            (every link but the base): one argument ``parameters``, shape (..., links, 10), as
+            ``mechanism.parameters(links)`` gives them. ``armature[joint]``, ``damping[joint]``, ``friction[joint]``
+            and ``gravity``: an argument each. They follow all others, in this order.
         measurements: For "estimate" (q, v, values) -> (a, tau, W[frame], ...), the most probable ones: sensors
             without values, such as fgd.sensors.Torque("elbow", sigma=0.1). Their readings, one after the other, are
             the argument values. Outputs are also W[frame] and gains, such as gain[tau], shape (nv, readings); of
@@ -237,6 +238,7 @@ def _kernel(
         problem,
         Ordering(facts["ordering"], tuple(facts["variables"])),
         Operations(*facts["operations"]),
+        Operations(*facts["shared_operations"]),
         tuple(Operand(tuple(shape)) for shape in facts["inputs"]),
         tuple(Operand(tuple(shape)) for shape in facts["outputs"]),
         facts["redundant"],
@@ -365,13 +367,14 @@ def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingL
 
 
 def _facts(traced: Traced) -> dict[str, Any]:
-    operations = traced.program.operations
+    program = traced.program
     return {
         "ordering": traced.ordering.name,
         "variables": list(traced.ordering.variables),
-        "operations": dataclasses.astuple(operations),
-        "inputs": [operand.shape for operand in traced.program.arguments],
-        "outputs": [operand.shape for operand in traced.program.results],
+        "operations": dataclasses.astuple(program.operations),
+        "shared_operations": dataclasses.astuple(program.shared_operations),
+        "inputs": [operand.shape for operand in program.arguments],
+        "outputs": [operand.shape for operand in program.results],
         "redundant": traced.redundant,
     }
 

@@ -43,6 +43,7 @@ class KernelPlan:
         problem: What is computed.
         ordering: The ordering it was eliminated in.
         operations: What one state costs.
+        shared_operations: What it costs where all states of a batch share the parameters.
         inputs, outputs: Shapes of arguments and results, without batch axes.
         redundant: Equations that repeat others.
         accuracy: Largest relative error when the kernel was proved.
@@ -54,6 +55,7 @@ class KernelPlan:
     problem: Problem
     ordering: Ordering
     operations: Operations
+    shared_operations: Operations
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     redundant: int
@@ -124,6 +126,11 @@ class Kernel:
     def operations(self) -> Operations:
         """What one state costs: multiplications, additions, divisions, sincos."""
         return self._plan.operations
+
+    @property
+    def shared_operations(self) -> Operations:
+        """What one state costs in a batch that shares its parameters: what they alone need is computed once a call."""
+        return self._plan.shared_operations
 
     @property
     def problem(self) -> str:

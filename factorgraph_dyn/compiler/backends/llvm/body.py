@@ -6,7 +6,8 @@ Values that outlive a function are kept in the workspace, an array of vectors ("
     inputs | outputs | guard | cosine and sine of each angle | values passed between functions
 
 Code is cut into functions of bounded length, because a compiler's effort grows faster than the
-length of a function; the slots of passed values are reused. A product that only one sum uses is
+length of a function; the slots of passed values are reused, but for those of values that depend on parameters alone,
+which stay for the states that come next. A product that only one sum uses is
 fused with it. The work runs once a kernel.
 """
 
@@ -51,6 +52,7 @@ class Body:
         name: What the names of its functions begin with, where a module has several bodies.
         text: Definitions of the functions ``@<name>part<k>(ptr workspace)``.
         calls: What runs, in order.
+        once: How many of these need nothing but parameters.
         slots: Length of the workspace in vectors.
         output_slot: Where the outputs start; the inputs start at 0.
         guard_slot: Where the guard is, after the outputs: not a number in lanes whose outputs are not to be trusted,
@@ -61,6 +63,7 @@ class Body:
     name: str
     text: str
     calls: tuple[Call, ...]
+    once: int
     slots: int
     output_slot: int
     guard_slot: int
@@ -100,6 +103,8 @@ class Functions:
         self.end = angle_slot + 2 * len(self.angle_slots)
         self.free: list[int] = []
         self.parts, self.angles_before = _cut(program, segment)
+        once = set(program.once)
+        self.once = sum(bool(part) and once.issuperset(part) for part in self.parts) if once else 0
         self.part_of = {node: k for k, part in enumerate(self.parts) for node in part}
         self._place_sines_and_cosines()
         self.cheap = self.cheap_nodes()
@@ -120,7 +125,9 @@ class Functions:
         program = self.program
         at_hand = {*self.slot, *program.constants}
         return {
-            node for node in self.part_of if len(reads := program.operands(node)) == 2 and at_hand.issuperset(reads)
+            node
+            for node, part in self.part_of.items()
+            if part >= self.once and len(reads := program.operands(node)) == 2 and at_hand.issuperset(reads)
         } - set(self.angle_slots)
 
     def _count_uses(self) -> None:
@@ -180,7 +187,7 @@ class Functions:
             pieces.append(self.stores(len(pieces), self.many[start : start + SEGMENT]))
         text, slots = "\n".join(pieces), dict(zip(self.stored, range(self.output_slot, self.guard_slot), strict=True))
         outputs = tuple(self.guard_slot if source is None else slots[source] for source in self.program.sources)
-        return Body(self.name, text, tuple(calls), self.end, self.output_slot, self.guard_slot, outputs)
+        return Body(self.name, text, tuple(calls), self.once, self.end, self.output_slot, self.guard_slot, outputs)
 
     def stores(self, number: int, outputs: list[tuple[int, int, bool]]) -> str:
         """A function that stores outputs which need no arithmetic: nodes, slots, and whether they are negative."""
@@ -193,7 +200,7 @@ class Functions:
     def release(self, number: int) -> None:
         """Free the slots of values that no part after this one reads."""
         for node in self.ending[number]:
-            if node in self.part_of and node in self.slot:
+            if self.part_of.get(node, -1) >= self.once and node in self.slot:
                 self.free.append(self.slot.pop(node))
 
     def new_slot(self) -> int:
@@ -349,11 +356,11 @@ def _cut(program: Program, segment: int) -> tuple[list[list[int]], dict[int, lis
     """Parts of bounded length, and the angles taken before each."""
     parts: list[list[int]] = []
     angles_before: dict[int, list[int]] = {}
-    for angles, nodes in program.stages:
+    for number, (angles, nodes) in enumerate(program.stages, start=1):
         if angles:
             angles_before[len(parts)] = angles
         pieces = max(1, -(-len(nodes) // segment))
-        if not nodes and not angles and len(program.stages) > 1:
+        if not nodes and not angles and number < len(program.stages):
             continue
         size = -(-len(nodes) // pieces)
         parts.extend(nodes[k * size : (k + 1) * size] for k in range(pieces))

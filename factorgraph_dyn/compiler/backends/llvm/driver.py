@@ -38,7 +38,7 @@ def emit_driver(body: Body, program: Program, width: int, *, fma: bool, single: 
             store_listed(width),
             *(one.table for one in outputs),
             evaluate_function(body, width),
-            _loop(body, inputs, outputs, width),
+            _loop(body, program, width),
             *([emit_one(body, program, width)] if single else []),
         ]
     )
@@ -83,15 +83,19 @@ def _outputs(program: Program, body: Body) -> list[_Moved]:
 
 
 def evaluate_function(body: Body, width: int) -> str:
-    """@<name>evaluate(workspace): columns in, columns out."""
+    """@<name>evaluate(workspace): columns in, columns out; before it, @<name>prepare what parameters alone need."""
     vector = f"<{width} x double>"
     lines = [
+        f"define internal void @{body.name}prepare(ptr noalias %w) #0 {{",
+        *(f"  call void @{body.name}part{call.part}(ptr %w)" for call in body.calls[: body.once]),
+        "  ret void",
+        "}",
         f"define internal void @{body.name}evaluate(ptr noalias %w) #0 {{",
         f"  %g = getelementptr {vector}, ptr %w, i64 {body.guard_slot}",
         f"  store {vector} zeroinitializer, ptr %g, align {8 * width}",
     ]
     tables = []
-    for number, call in enumerate(body.calls):
+    for number, call in enumerate(body.calls[body.once :]):
         if call.part is not None:
             lines.append(f"  call void @{body.name}part{call.part}(ptr %w)")
             continue
@@ -130,8 +134,9 @@ def _workspace(body: Body, width: int) -> str:
     return f"  %w = alloca [{body.slots * width} x double], align {8 * width}"
 
 
-def _loop(body: Body, inputs: Sequence[_Moved], outputs: Sequence[_Moved], width: int) -> str:
+def _loop(body: Body, program: Program, width: int) -> str:
     """@loop(args, dimensions, steps, data) as NumPy calls it."""
+    inputs, outputs = _inputs(program), _outputs(program, body)
     operands = [one.operand for one in (*inputs, *outputs)]
     lines = [
         "define void @loop(ptr %args, ptr %dimensions, ptr %steps, ptr %data) #2 {",
@@ -167,6 +172,7 @@ def _loop(body: Body, inputs: Sequence[_Moved], outputs: Sequence[_Moved], width
     ]
     for k, moved in enumerate(inputs):
         lines += _unless_there(k, moved, _transfer(k, moved, "load", "gather", width))
+    lines += _prepare(body, range(len(inputs) - program.parameters, len(inputs)))
     lines.append("  call void @evaluate(ptr %w)")
     for k, moved in enumerate(outputs, start=len(inputs)):
         lines += _transfer(k, moved, "store", "scatter", width)
@@ -211,6 +217,24 @@ def _unless_there(k: int, moved: _Moved, loads: list[str]) -> list[str]:
         *loads,
         f"  br label %loaded{k}",
         f"loaded{k}:",
+    ]
+
+
+def _prepare(body: Body, parameters: Sequence[int]) -> list[str]:
+    """Compute what parameters alone need, unless all states share them and it is there since the first tile."""
+    if not body.once:
+        return []
+    lines, shared = ["  %begun = icmp ne i64 %i, 0"], "%begun"
+    for k in parameters:
+        lines += [f"  %lent{k} = icmp eq i64 %stride{k}, 0", f"  %all{k} = and i1 {shared}, %lent{k}"]
+        shared = f"%all{k}"
+    return [
+        *lines,
+        f"  br i1 {shared}, label %prepared, label %unprepared",
+        "unprepared:",
+        "  call void @prepare(ptr %w)",
+        "  br label %prepared",
+        "prepared:",
     ]
 
 
@@ -269,6 +293,7 @@ def emit_one(body: Body, program: Program, width: int) -> str:
     lines = ["define void @one(ptr %args) #2 {", "entry:", _workspace(body, width)]
     for k, moved in enumerate([*inputs, *outputs]):
         if k == len(inputs):
+            lines.append(f"  call void @{body.name}prepare(ptr %w)")
             lines.append(f"  call void @{body.name}evaluate(ptr %w)")
         size = moved.operand.size
         if not size:

@@ -137,6 +137,8 @@ slow:
                 body = self.stages[stage - 1]
                 self.lines.append(f"  call void @{body.name}evaluate(ptr %u)")
                 self._copy(("%u", body.output_slot), [("%w", 0)], self.state)
+            if self.shares:  # the integrator had something else in its place
+                self.lines.append("  call void @prepare(ptr %w)")
             self.lines.append("  call void @evaluate(ptr %w)")
             if not self.shares:
                 place = self.state + self.tau + self.parameters + stage * self.a
@@ -215,7 +217,8 @@ define internal void @tile_record(ptr %args, ptr noalias %u, i64 %i, i64 %row) #
             return ""
         return f"""{self._place("p_at", "parameters", "parameters_stride")}
   %wp = getelementptr {self.vector}, ptr %w, i64 {self.state + self.tau}
-  call void @tile_load{self.parameters}(ptr %wp, ptr %p_at, i64 %parameters_stride, i64 %lanes)"""
+  call void @tile_load{self.parameters}(ptr %wp, ptr %p_at, i64 %parameters_stride, i64 %lanes)
+  call void @prepare(ptr %w)"""
 
     def _words(self, *names: str) -> str:
         """Some of the arguments, by name."""
