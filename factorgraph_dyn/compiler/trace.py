@@ -154,7 +154,8 @@ class Tracer:
         self.mechanism = mechanism
         self.bodies = moving_bodies.__wrapped__(mechanism)  # its cache would keep tapes
         if regroups:
-            self.bodies = regrouped(self.bodies, moving=self._knows_motion)
+            is_still = {"v", "a"}.isdisjoint(self.problem.arguments)
+            self.bodies = regrouped(self.bodies, moving=self._knows_motion and not is_still)
             self.mechanism = replace(mechanism, links=self.bodies.links)
 
     def run(self, ordering: OrderingLike) -> Traced:
