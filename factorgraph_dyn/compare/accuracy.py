@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn.compiler.program import Program
+from factorgraph_dyn.compiler.sampled_parameters import drawn_values
 from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import Problem, make_problem
@@ -26,6 +27,7 @@ from factorgraph_dyn.spatial import Floats
 
 STATES = 4096
 CLOSED_STATES = 128  # states of closed mechanisms are solved for one by one
+PARAMETERS = 61  # different values of free parameters, which are drawn one by one
 FLOOR = 2.2e-16  # nobody has to be better than rounding
 
 
@@ -57,8 +59,11 @@ class AccuracyCheck:
         q, v = draw_states(mechanism, count, rng)
         values = {"q": q, "v": v, "tau": rng.normal(size=v.shape) * natural(mechanism).tau}
         values["a"] = _accelerations(mechanism, problem, values, rng)
+        for name in problem.free.arguments:
+            drawn = drawn_values(mechanism, name, problem.free.links, PARAMETERS, rng)
+            values[name] = np.resize(drawn, (count, *drawn.shape[1:]))
         self.arguments = tuple(values[name] for name in problem.arguments)
-        self._inputs = [column for array in self.arguments for column in array.T]
+        self._inputs = [column for array in self.arguments for column in array.reshape(count, -1).T]
         reference = trace(mechanism, problem, problem.classical).program
         self._reference = self._outputs(reference, np.longdouble)
         self.classical = self.error(reference)

@@ -2,10 +2,13 @@
 
 A results file is JSON with the ordering, what it was found for and what it costs. The best ordering of every
 mechanism and problem is also kept in a folder of the user, where ``ordering="search"`` finds it;
-``FACTORGRAPH_DYN_ORDERINGS`` moves the folder. A problem is told by the names of its variables. The package ships a
+``FACTORGRAPH_DYN_ORDERINGS`` moves the folder. A problem is told by the names of its variables, and by whether
+parameters of the mechanism are free: where no link has special inertias, other orderings are best. The package ships a
 folder of such files for its own robots, written by
 
     FACTORGRAPH_DYN_ORDERINGS=factorgraph_dyn/ordering/shipped fgdyn search ROBOT --problem PROBLEM
+
+and ``fgd.search_orderings(robot, problem, parameters="all")``.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ class SavedOrdering:
         score: What it reached.
         facts: Costs, accuracy, how it was found; for people.
         elites: Score and ordering of other good ones, from which a search goes on.
+        free: Whether parameters of the mechanism were arguments.
     """
 
     mechanism: str
@@ -56,6 +60,7 @@ class SavedOrdering:
     score: float
     facts: Mapping[str, Any] = field(default_factory=dict)
     elites: tuple[tuple[float, tuple[str, ...]], ...] = ()
+    free: bool = False
 
 
 def is_saved(ordering: str) -> bool:
@@ -110,6 +115,7 @@ def read(path: Path) -> SavedOrdering:
             float(content["score"]),
             dict(content["facts"]),
             tuple((float(score), tuple(map(str, names))) for score, names in content["elites"]),
+            bool(content.get("free", False)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise OrderingError(
@@ -133,26 +139,27 @@ def folder() -> Path:
     return Path(chosen) if chosen else storage.FOLDERS.user_data_path / "orderings"
 
 
-def best_path(fingerprint: str, variables: Iterable[str], place: Path | None = None) -> Path:
+def best_path(fingerprint: str, variables: Iterable[str], place: Path | None = None, *, free: bool = False) -> Path:
     """The file of the best ordering of a mechanism for the problem with these variables, by default of this user."""
     names = "\n".join(sorted(variables))
     problem = hashlib.sha256(names.encode()).hexdigest()
-    return (folder() if place is None else place) / f"{fingerprint[:32]}-{problem[:16]}.json"
+    ending = "-free" if free else ""
+    return (folder() if place is None else place) / f"{fingerprint[:32]}-{problem[:16]}{ending}.json"
 
 
-def shipped(fingerprint: str, variables: Iterable[str]) -> SavedOrdering | None:
+def shipped(fingerprint: str, variables: Iterable[str], *, free: bool = False) -> SavedOrdering | None:
     """The ordering that comes with the package for a mechanism and the problem with these variables, if one does."""
-    path = best_path(fingerprint, variables, Path(__file__).parent / "shipped")
+    path = best_path(fingerprint, variables, Path(__file__).parent / "shipped", free=free)
     return read(path) if path.exists() else None
 
 
-def best(fingerprint: str, mechanism: str, variables: Iterable[str]) -> SavedOrdering:
+def best(fingerprint: str, mechanism: str, variables: Iterable[str], *, free: bool = False) -> SavedOrdering:
     """The best ordering that this user's searches have found.
 
     Raises:
         OrderingError: None has been searched for.
     """
-    path = best_path(fingerprint, variables)
+    path = best_path(fingerprint, variables, free=free)
     if not path.exists():
         raise OrderingError(
             f"No search has been saved for mechanism {mechanism!r} and this problem. Run "
@@ -175,7 +182,7 @@ def keep_best(saved: SavedOrdering, beaten: SavedOrdering | None = None) -> Path
     Returns:
         Its file, or None where the folder cannot be written or a better one stays.
     """
-    path = best_path(saved.fingerprint, joined(saved.variables))
+    path = best_path(saved.fingerprint, joined(saved.variables), free=saved.free)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         known = read(path) if path.exists() else None

@@ -17,6 +17,7 @@ import numpy as np
 from factorgraph_dyn.compare.accuracy import AccuracyCheck
 from factorgraph_dyn.compiler import Kernel, Operations
 from factorgraph_dyn.compiler.kernel.compile import compile_problem
+from factorgraph_dyn.compiler.sampled_parameters import own_values
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import FactorGraphDynError, OrderingError
@@ -127,6 +128,7 @@ class Judge:
         q, v = (np.resize(np.array(column), (BATCH, len(column[0]))) for column in zip(*drawn, strict=True))
         values: dict[str, Floats] = {"q": q, "v": v}
         values |= {name: np.asarray(rng.normal(size=v.shape)) for name in ("a", "tau")}
+        values |= {name: own_values(mechanism, name, self.problem.free.links) for name in self.problem.free.arguments}
         arguments = [values[name] for name in self.problem.arguments]
         for kernel in kernels:
             kernel(*arguments)

@@ -60,6 +60,7 @@ class SearchResult:
         history: (seconds, evaluations, score) whenever the best got better.
         elites: Score and ordering of the best ones.
         earlier: The best that earlier searches had saved for this problem and objective, or None.
+        free: Whether parameters of the mechanism are arguments.
 
     Examples:
         >>> found = fgd.search_orderings(fgd.robots.pendulum(1), "forward", objective="blocks", budget=0.1)
@@ -85,6 +86,7 @@ class SearchResult:
     history: tuple[tuple[float, int, float], ...]
     elites: tuple[tuple[float, tuple[str, ...]], ...]
     earlier: saved.SavedOrdering | None = None
+    free: bool = False
 
     def __repr__(self) -> str:
         reached = [f"{_cost(self.saved()):g} {UNITS[self.objective]}"]
@@ -169,6 +171,7 @@ class SearchResult:
             self.score,
             facts,
             self.elites,
+            self.free,
         )
 
 

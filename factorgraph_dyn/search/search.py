@@ -71,6 +71,7 @@ def search_orderings(
     seed: int = 0,
     known_accelerations: Sequence[str] = (),
     actuated: Iterable[str] | None = None,
+    parameters: str | Sequence[str] | None = None,
     lanes: int | None = None,
     rounds: int | None = None,
     results: str | os.PathLike[str] | None = None,
@@ -93,6 +94,7 @@ def search_orderings(
         seed: Same seed, lanes and rounds, same result.
         known_accelerations: Of a hybrid problem, the joints whose acceleration is given.
         actuated: Of inverse and iwim problems, the joints that have a motor.
+        parameters: What the kernel takes as arguments instead of constants, as for ``fgd.compile``.
         lanes: Searches side by side; by default as many as the executor has workers.
         rounds: Cool in this many rounds of some hundred orderings, however much of the budget is left; by default
             as slowly as the budget allows.
@@ -122,7 +124,8 @@ def search_orderings(
     ):
         check_kind(flag, bool, name, "True or False")
     asked = Asked(mechanism, problem, objective, as_names(known_accelerations, "known_accelerations"),
-                  None if actuated is None else as_names(actuated, "actuated"))  # fmt: skip
+                  None if actuated is None else as_names(actuated, "actuated"),
+                  () if parameters is None else as_names(parameters, "parameters"))  # fmt: skip
     path = None if results is None else check_path(results, "The results file")
     search = _Search(asked, budget, seed, path)
     if path is not None:
@@ -165,6 +168,11 @@ class _Search:
         return monotonic() - self.began
 
     @property
+    def _is_free(self) -> bool:
+        """Whether parameters are arguments."""
+        return bool(self.problem.free.arguments)
+
+    @property
     def proved(self) -> bool:
         """Whether nothing can be better."""
         return self.asked.objective == "blocks" and self.block_optimum is not None and self.block_optimum.proved
@@ -175,10 +183,11 @@ class _Search:
             known = saved.read(path)
             mechanism = self.asked.mechanism
             saved.check_found_for(known, mechanism.fingerprint, mechanism.name, path)
-            if (known.problem, known.objective) != (self.asked.problem, self.asked.objective):
+            asked = (self.asked.problem, self.asked.objective, self._is_free)
+            if (known.problem, known.objective, known.free) != asked:
                 raise OrderingError(
-                    f"The results file {str(path)!r} is for problem {known.problem!r} and objective "
-                    f"{known.objective!r}; asked for are {self.asked.problem!r} and "
+                    f"The results file {str(path)!r} is for problem {known.problem!r}{_with(known.free)} and objective "
+                    f"{known.objective!r}; asked for are {self.asked.problem!r}{_with(self._is_free)} and "
                     f"{self.asked.objective!r}. Name another file, or pass resume=False."
                 )
             self._go_on_from(known)
@@ -192,7 +201,7 @@ class _Search:
         mechanism = self.asked.mechanism
         variables = problem_graph(mechanism, self.problem).by_name
         try:
-            known = saved.best(mechanism.fingerprint, mechanism.name, variables)
+            known = saved.best(mechanism.fingerprint, mechanism.name, variables, free=self._is_free)
         except OrderingError:
             return  # nothing, or nothing of use
         if known.objective == self.asked.objective:
@@ -324,7 +333,8 @@ class _Search:
             mechanism = self.asked.mechanism
             saved.write(self.path, saved.SavedOrdering(
                 mechanism.name, mechanism.fingerprint, self.asked.problem, self.asked.objective, best[1],
-                best[0], {"evaluations": self.evaluations, "seed": self.seed}, self.elites.sorted()))  # fmt: skip
+                best[0], {"evaluations": self.evaluations, "seed": self.seed}, self.elites.sorted(),
+                self._is_free))  # fmt: skip
 
     def finish(self) -> SearchResult:
         """Judge the best ones and choose."""
@@ -349,10 +359,15 @@ class _Search:
             history=tuple(self.history),
             elites=self.elites.sorted(),
             earlier=self.earlier,
+            free=self._is_free,
         )
         if self.path is not None:
             saved.write(self.path, result.saved())
         return result
+
+
+def _with(free: bool) -> str:
+    return " with free parameters" if free else ""
 
 
 def _share(places: list[Place]) -> None:

@@ -31,6 +31,7 @@ class Asked:
         objective: One of `scores.OBJECTIVES`.
         known_accelerations: Of a hybrid problem, the joints whose acceleration is given.
         actuated: Of inverse and iwim problems, the joints that have a motor; None for the default.
+        parameters: What the kernel takes as arguments instead of constants, as words of ``fgd.compile``.
     """
 
     mechanism: Mechanism
@@ -38,16 +39,19 @@ class Asked:
     objective: str
     known_accelerations: tuple[str, ...] = ()
     actuated: tuple[str, ...] | None = None
+    parameters: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[object, ...]:
         """What makes two questions the same."""
         return (self.mechanism.fingerprint, self.problem, self.objective, self.known_accelerations,
-                self.actuated)  # fmt: skip
+                self.actuated, self.parameters)  # fmt: skip
 
     def make_problem(self) -> Problem:
         """The compiler's problem."""
-        return make_problem(self.mechanism, self.problem, self.known_accelerations, self.actuated)
+        return make_problem(
+            self.mechanism, self.problem, self.known_accelerations, self.actuated, parameters=self.parameters
+        )
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,22 @@ def test_other_problems(problem):
     assert found.operations.total <= min(b.operations.total for b in found.baseline.values())
 
 
+def test_free_parameters_have_an_ordering_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("FACTORGRAPH_DYN_ORDERINGS", str(tmp_path))
+    with pytest.raises(fgd.OrderingError, match="No search has been saved"):
+        fgd.compile(RRR, "forward", parameters="all", ordering="search")
+    found = quick(parameters="all", save=True)
+    assert found.operations.total < min(baseline.operations.total for baseline in found.baseline.values())
+    kernel = fgd.compile(RRR, "forward", parameters="all", ordering="search")
+    assert kernel.ordering.variables == found.variables
+    assert kernel.operations == found.operations
+    with pytest.raises(fgd.OrderingError, match="No search has been saved"):
+        fgd.compile(RRR, "forward", ordering="search")
+    found.write(tmp_path / "found.json")
+    with pytest.raises(fgd.OrderingError, match="'forward' with free parameters and objective"):
+        quick(results=tmp_path / "found.json")
+
+
 def test_hybrid_problem():
     found = quick(problem="hybrid", rounds=1, known_accelerations=["joint2"])
     kernel = fgd.compile(RRR, "hybrid", ordering=found, known_accelerations=["joint2"])

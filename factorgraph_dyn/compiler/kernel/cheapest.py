@@ -2,9 +2,9 @@
 
 Takes a mechanism and a problem; gives the orderings that may be taken, cheapest first: the one that a search found
 beside the classical ones and the package ships, else the classical ones that fit. These are traced and counted, not
-compiled: half a tenth of a second each for an arm. What the package ships was found for values of constant mechanisms:
-with free parameters and derivatives it is counted like the others. Runs once a kernel; the choice is remembered with
-it.
+compiled: half a tenth of a second each for an arm. What the package ships was found for values of constant mechanisms,
+or of mechanisms with free parameters: with these and derivatives both are counted like the others. Runs once a kernel;
+the choice is remembered with it.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def candidates(mechanism: Mechanism, problem: Problem) -> list[Candidate]:
     try:
         graph = problem_graph(mechanism, problem)
         shipped = _shipped(mechanism, problem, graph)
-        if shipped is not None and not (problem.free.arguments or problem.derivatives):
-            return [shipped, Candidate(problem.classical)]
+        if shipped and not (problem.free.arguments or problem.derivatives):
+            return [*shipped, Candidate(problem.classical)]
         others = _others(mechanism, problem, graph)
     except FactorGraphDynError:  # the classical ordering will say why
-        shipped, others = None, []
-    if not others and shipped is None:
+        shipped, others = [], []
+    if not others and not shipped:
         return [Candidate(problem.classical)]
     classical = _traced(mechanism, problem, problem.classical)
     share, most = USUAL_SHARE, float(AFFORDABLE)
@@ -63,21 +63,29 @@ def candidates(mechanism: Mechanism, problem: Problem) -> list[Candidate]:
         for ordering in others
         if share * _dense_operations(graph, choose_ordering(mechanism, graph, ordering)) <= most
     )
-    found = [made for made in (shipped, *tried) if made is not None and made.traced is not None]
+    found = [made for made in (*shipped, *tried) if made.traced is not None]
     cheaper = [made for made in found if classical.traced is None or _operations(made) < _operations(classical)]
     return [*sorted(cheaper, key=_operations), classical]
 
 
-def shipped_orderings(mechanism: Mechanism, graph: LinearGraph) -> list[Ordering]:
-    """The ordering that the package ships for a mechanism and a problem's graph; none where it ships none."""
-    shipped = saved.shipped(mechanism.fingerprint, graph.by_name)
-    return [] if shipped is None else [Ordering(saved.SHIPPED, shipped.variables)]
+def shipped_orderings(mechanism: Mechanism, graph: LinearGraph, *, free: bool = False) -> list[Ordering]:
+    """The orderings that the package ships for a mechanism and a problem's graph; none where it ships none.
+
+    Args:
+        mechanism: The mechanism.
+        graph: The problem's graph.
+        free: Also that which was found for free parameters.
+    """
+    kinds = (False, True) if free else (False,)
+    found = (saved.shipped(mechanism.fingerprint, graph.by_name, free=kind) for kind in kinds)
+    return [Ordering(saved.SHIPPED, shipped.variables) for shipped in found if shipped is not None]
 
 
-def _shipped(mechanism: Mechanism, problem: Problem, graph: LinearGraph) -> Candidate | None:
-    """The ordering that the package ships for this problem, where it has one that can be traced."""
-    traced = (_traced(mechanism, problem, ordering) for ordering in shipped_orderings(mechanism, graph))
-    return next((candidate for candidate in traced if candidate.traced is not None), None)
+def _shipped(mechanism: Mechanism, problem: Problem, graph: LinearGraph) -> list[Candidate]:
+    """The orderings that the package ships for this problem, where it has some that can be traced."""
+    orderings = shipped_orderings(mechanism, graph, free=bool(problem.free.arguments))
+    traced = (_traced(mechanism, problem, ordering) for ordering in orderings)
+    return [candidate for candidate in traced if candidate.traced is not None]
 
 
 def _others(mechanism: Mechanism, problem: Problem, graph: LinearGraph) -> list[str]:

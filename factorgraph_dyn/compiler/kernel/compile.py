@@ -358,7 +358,12 @@ def _wanted_ordering(mechanism: Mechanism, problem: Problem, ordering: OrderingL
         return AUTO
     assert ordering is not None
     if isinstance(ordering, str) and saved.is_saved(ordering):
-        return choose_ordering(mechanism, problem_graph(mechanism, problem), ordering, halves=True)
+        graph = problem_graph(mechanism, problem)
+        if ordering == saved.BEST and problem.free.arguments:
+            with suppress(OrderingError):  # none was searched for: that of constant parameters will do
+                known = saved.best(mechanism.fingerprint, mechanism.name, graph.by_name, free=True)
+                return Ordering(saved.BEST, known.variables)
+        return choose_ordering(mechanism, graph, ordering, halves=True)
     if isinstance(ordering, str | Ordering):
         return ordering
     if not isinstance(ordering, Iterable):
