@@ -140,6 +140,17 @@ def test_mjcf_and_sdf_visuals_are_where_the_geoms_are():
     np.testing.assert_allclose(visual.placement[:3, 3], (1, 0, 0))
 
 
+@pytest.mark.parametrize(
+    "inside", ['<plane normal="0 0 1"/>', '<cdf filename="m.cdf"/>', '<box size="1 2 3"/><material name="red"/>', ""]
+)
+def test_what_is_no_shape_of_a_body_is_left_out(inside):
+    """Other engines' files have planes, fields of distances and misplaced materials in their geometries."""
+    urdf = f'<robot name="r"><link name="a"><visual><geometry>{inside}</geometry></visual></link></robot>'
+    sdf = f'<sdf version="1.7"><model name="m"><link name="a"><visual name="v"><geometry>{inside}</geometry></visual>'
+    assert [visual.shape for visual in fgd.loads(urdf).visuals] == ["box"] * ("box" in inside)
+    assert not fgd.loads(f"{sdf}</link></model></sdf>").visuals
+
+
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_meshes_outside_the_files_package_are_not_read(tmp_path, name):
     (tmp_path / "m.stl").write_bytes(binary_stl())

@@ -3,7 +3,8 @@
     URDF, SDF   <visual>, or <collision> where a link has no visual that can be drawn
     MJCF        the geoms of the groups that MuJoCo shows, 0 to 2; planes and height fields are no part of a body
 
-Looks are no reason to refuse a file: what is malformed is left out. No mesh is read here. Runs once a file.
+Looks are no reason to refuse a file: what is malformed is left out, and so are shapes without an end, such as planes.
+No mesh is read here. Runs once a file.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ MESHES = (".stl", ".obj", ".dae")  # files of meshes that can be drawn
 SHOWN_GROUPS = (0, 2)  # of MJCF's geoms: MuJoCo's own choice
 _NUMBERS = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "ellipsoid": ("radii",)}
 _NUMBERS["capsule"] = _NUMBERS["cylinder"]
+_SHAPES = ("mesh", *_NUMBERS)
 _ONE = (1.0, 1.0, 1.0)
 
 
@@ -75,7 +77,8 @@ def _drawn(link: Element, make: Callable[[Element, Element], Visual]) -> list[Vi
     """The visuals of a link, or its collision shapes where not all visuals can be drawn and these can."""
     kinds = []
     for tag in ("visual", "collision"):
-        pairs = [(e, shape) for e in link.all(tag) if (geometry := e.first("geometry")) for shape in geometry.children]
+        geometries = [(e, geometry) for e in link.all(tag) if (geometry := e.first("geometry"))]
+        pairs = [(e, shape) for e, geometry in geometries for shape in geometry.children if shape.tag in _SHAPES]
         kinds.append(list(_good(make, pairs)))
     looks, collisions = kinds
     if collisions and not (looks and all(map(_can_be_drawn, looks))) and all(map(_can_be_drawn, collisions)):

@@ -6,11 +6,13 @@ The forces J^T mu of the closure are columns like any other input, and
     J a = gamma                                                         (independent rows of ``closure_rows``)
     mu = (J X_c)^-1 (gamma - J a_0 - J X_u u)
 
-Where the tree is singular by itself but not with its loops closed, there is no M^-1: both lines are solved as one
-dense system. Once a state.
+Where the tree is singular by itself but not with its loops closed, there is no M^-1, and where it is nearly so, what it
+does alone has digits that closing it takes away: both lines are solved as one dense system. Once a state.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import numpy as np
 
@@ -23,6 +25,8 @@ from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix_at
 from factorgraph_dyn.solve.methods import Method
 from factorgraph_dyn.solve.singularity import regular_bodies
 from factorgraph_dyn.spatial import Floats
+
+_MUCH = 1e3  # times what a mechanism does with its loops closed, for what its tree alone does
 
 
 def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tuple[Floats, Floats]:
@@ -45,7 +49,12 @@ def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool
         return _all_at_once(tree, inputs, rows, error)
     X_u, X_c = X[:, : inputs.size], X[:, inputs.size :]
     mu = np.linalg.solve(rows.J @ X_c, np.column_stack([rows.gamma - rows.J @ a_0, -rows.J @ X_u]))
-    return a_0 + X_c @ mu[:, 0], X_u + X_c @ mu[:, 1:]
+    alone = np.column_stack([a_0, X_u])
+    closed = alone + X_c @ mu
+    if (np.abs(alone).max(axis=0) > _MUCH * np.abs(closed).max(axis=0)).any():
+        with suppress(SingularSystemError):
+            return _all_at_once(tree, inputs, rows, SingularSystemError("the tree with its loops closed"))
+    return closed[:, 0], closed[:, 1:]
 
 
 def _of_tree(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tuple[Floats, Floats]:
@@ -54,7 +63,7 @@ def _of_tree(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tu
 
 
 def _all_at_once(tree: State, inputs: Inputs, rows: ClosureRows, error: SingularSystemError) -> tuple[Floats, Floats]:
-    """The same from M a - J^T mu = B u - h and J a = gamma in one system; the error where it is singular too."""
+    """The same from M a - J^T mu = B u - h and J a = gamma in one system; the error where that is singular."""
     J, nothing = rows.J, np.zeros((rows.rank, rows.rank))
     system = balanced(np.block([[mass_matrix_at(tree), -J.T], [J, nothing]]))
     if system.decomposed.rank < len(system.matrix):
