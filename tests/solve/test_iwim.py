@@ -10,6 +10,7 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn import Contact
 from factorgraph_dyn.motion.kinematics import integrate, link_poses
+from factorgraph_dyn.spatial import pose, rotation_about
 from tests.helpers import lossy, mixed_tree, relative_error
 from tests.oracles.engines import pinocchio_oracle
 
@@ -227,3 +228,24 @@ def closure_jacobian(mechanism: fgd.Mechanism, q: np.ndarray, v: np.ndarray) -> 
         return rows @ np.vstack([c.jacobian for c in constraints(mechanism, moved)]) @ v
 
     return rows @ J, (velocity(1e-6) - velocity(-1e-6)) / 2e-6
+
+
+@pytest.mark.parametrize("method", ["columns", "iim", "eufm", "carpentier"])
+def test_a_tree_that_is_nearly_singular_alone_loses_nothing_where_loops_hold_it(method):
+    """A needle that a loop keeps from turning about itself, and a disc about nearly its axis: 1e8 alone, 0 closed."""
+    oblique = pose(rotation_about(np.array([0.48, -0.6, 0.64]), 2.1), np.zeros(3))
+    links = (
+        fgd.Link("base"),
+        fgd.Link("needle", 3.0, inertia=np.diag([0.05, 0.05, 0.0])),
+        fgd.Link("disc", 1.0, inertia=np.eye(3)),
+        fgd.Link("arm", 1.0, inertia=np.eye(3)),
+    )
+    joints = (
+        fgd.Joint("spin", "revolute", "base", "needle"),
+        fgd.Joint("turn", "revolute", "needle", "disc", axis=(0.0, -1e-4, -1.0), actuated=False),
+        fgd.Joint("swing", "revolute", "base", "arm", axis=(1.0, 0.0, 0.0)),
+    )
+    held = fgd.Loop("held", "revolute", "needle", "base", oblique, oblique)
+    mechanism = fgd.Mechanism("needle", links, joints, (held,), gravity=np.zeros(3))
+    found = fgd.iwim(mechanism, [0.0, 2.0, 0.3], method=method)
+    np.testing.assert_allclose(found, [[0.0, 0.0], [0.0, 0.0], [0.0, 1.0]], atol=1e-14)

@@ -12,8 +12,6 @@ does alone has digits that closing it takes away: both lines are solved as one d
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import numpy as np
 
 from factorgraph_dyn.equations import State, evaluate_state
@@ -45,16 +43,18 @@ def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool
     everything = join_inputs([inputs, rows.forces])
     try:
         a_0, X = _of_tree(tree, everything, respond, free=free)
-    except SingularSystemError as error:
-        return _all_at_once(tree, inputs, rows, error)
+    except SingularSystemError:
+        found = _all_at_once(tree, inputs, rows)
+        if found is None:
+            raise
+        return found
     X_u, X_c = X[:, : inputs.size], X[:, inputs.size :]
     mu = np.linalg.solve(rows.J @ X_c, np.column_stack([rows.gamma - rows.J @ a_0, -rows.J @ X_u]))
     alone = np.column_stack([a_0, X_u])
     closed = alone + X_c @ mu
-    if (np.abs(alone).max(axis=0) > _MUCH * np.abs(closed).max(axis=0)).any():
-        with suppress(SingularSystemError):
-            return _all_at_once(tree, inputs, rows, SingularSystemError("the tree with its loops closed"))
-    return closed[:, 0], closed[:, 1:]
+    lost = (np.abs(alone).max(axis=0) > _MUCH * np.abs(closed).max(axis=0)).any()
+    found = _all_at_once(tree, inputs, rows) if lost else None
+    return (closed[:, 0], closed[:, 1:]) if found is None else found
 
 
 def _of_tree(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tuple[Floats, Floats]:
@@ -62,12 +62,12 @@ def _of_tree(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tu
     return bodies.free if free else np.zeros(state.mechanism.nv), respond(bodies, inputs)
 
 
-def _all_at_once(tree: State, inputs: Inputs, rows: ClosureRows, error: SingularSystemError) -> tuple[Floats, Floats]:
-    """The same from M a - J^T mu = B u - h and J a = gamma in one system; the error where that is singular."""
+def _all_at_once(tree: State, inputs: Inputs, rows: ClosureRows) -> tuple[Floats, Floats] | None:
+    """The same from M a - J^T mu = B u - h and J a = gamma in one system; None where that is singular."""
     J, nothing = rows.J, np.zeros((rows.rank, rows.rank))
     system = balanced(np.block([[mass_matrix_at(tree), -J.T], [J, nothing]]))
     if system.decomposed.rank < len(system.matrix):
-        raise error
+        return None
     B, h = joint_forces(tree, inputs), bias(tree.mechanism, tree.q, tree.v)
     pushes = np.block([[-h[:, None], B], [rows.gamma[:, None], np.zeros((rows.rank, inputs.size))]])
     answer = system.columns[:, None] * np.linalg.solve(system.matrix, system.rows[:, None] * pushes)
