@@ -207,8 +207,8 @@ def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own
         places = [mechanism.q_slices[joint.name].start for joint in plain]
         turns = [joint.is_hinge for joint in plain]
         modes = _different(samples[:, places] / own.q[places], turns)
-        if not plain or len(modes) > MOST_MODES:
-            continue  # joints that move have as many configurations as samples
+        if not plain or len(modes) >= MOST_MODES:
+            continue  # joints that move have as many configurations as samples; many modes tell as much as these
         away = [_away(q[places] / own.q[places], mode, turns) for mode in modes]
         others = [[_away(mode, modes[m], turns) for m in range(len(modes)) if m != k] for k, mode in enumerate(modes)]
         ref = abs(int(references(tape, np.array([np.prod(away)]))[0]))
