@@ -351,10 +351,10 @@ class Elimination:
             for other, ref in sorted(step.row.items()):
                 terms = solution.get(other)
                 if terms is None:
-                    total[other] = self.samples.add(total.get(other, ZERO), ref)
+                    total[other] = self.total(total.get(other, ZERO), ref)
                     continue
                 for parameter, coefficient in terms.items():
-                    total[parameter] = self.samples.add(total.get(parameter, ZERO), tape.mul(ref, coefficient))
+                    total[parameter] = self.total(total.get(parameter, ZERO), tape.mul(ref, coefficient))
             solution[step.column] = {
                 parameter: -tape.mul(ref, step.inverse)
                 for parameter, ref in total.items()
@@ -362,6 +362,10 @@ class Elimination:
             }
         for column in self.result.undetermined:
             solution[column] = {column: ONE}
+
+    def total(self, a: int, b: int) -> int:
+        """Reference to a + b in a solution, zero where it is rounding."""
+        return self.samples.add(a, b)
 
     def is_wanted(self, column: int) -> bool:
         """Whether the solution of a column is asked for; what it is made of then is, too."""

@@ -6,7 +6,7 @@ kernel that does not stand its proof is made again with fewer of them and other 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Route:
         split: Placements taken in steps.
         rigid: Derivatives of trees in unknowns in which little changes.
         seed: Of the residues, and of the states and inputs at which pivots are judged.
+        refine: What the solution misses of the equations is solved for, too.
     """
 
     reframe: bool = True
@@ -26,7 +27,9 @@ class Route:
     split: bool = True
     rigid: bool = True
     seed: int = 0
+    refine: bool = False
 
 
 CHEAP = Route()
-CAREFUL = (Route(reframe=False, seed=1), Route(reframe=False, regroup=False, split=False, rigid=False, seed=2))
+_AS_GIVEN = Route(reframe=False, regroup=False, split=False, rigid=False, seed=2)
+CAREFUL = (Route(reframe=False, seed=1), _AS_GIVEN, replace(_AS_GIVEN, refine=True))

@@ -48,6 +48,7 @@ from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, i
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
 from factorgraph_dyn.compiler.outputs import References, Solved, read_output
 from factorgraph_dyn.compiler.pivots import Row
+from factorgraph_dyn.compiler.refine import Remaining, refined
 from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.tape.field import constant_circle_point
@@ -222,7 +223,15 @@ class Tracer:
         self, state: State, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
     ) -> Eliminated:
         """Every unknown as a combination of parameters."""
-        return self.elimination(graph, columns, unknowns).run()
+        found = self.elimination(graph, columns, unknowns).run()
+        if not self.route.refine:
+            return found
+        sizes, noisy = self.magnitudes.of(graph), bool(self.mechanism.loops)
+
+        def again(rows: Mapping[int, Row]) -> Eliminated:
+            return Remaining(self.samples, rows, unknowns, {}, (), magnitudes=sizes, noisy=noisy).run()
+
+        return refined(self.tape, self.rows_of(graph, columns), found, again)
 
     def elimination(
         self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]

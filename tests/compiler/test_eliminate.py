@@ -5,7 +5,9 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler import program
+from factorgraph_dyn.compiler.derive.again import Again
 from factorgraph_dyn.compiler.eliminate import UNIT, Elimination, Unknown
+from factorgraph_dyn.compiler.refine import Remaining, refined
 from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.tape import Tape
@@ -99,3 +101,25 @@ def test_kernels_of_loops_are_right_or_refuse_in_other_assembly_modes(robot):
     for state in np.flatnonzero(given):
         expected = fgd.forward_dynamics(mechanism, q[state], v[state], tau[state]).a
         np.testing.assert_allclose(found[state], expected, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("least", [1e-4, 1e-6])
+def test_refinement_gives_back_the_digits_that_poor_pivots_lose(least):
+    rng, n, states = np.random.default_rng(7), 2, 40
+    A, b = rng.normal(size=(states, n, n)), rng.normal(size=(states, n))
+    A[:, range(n), range(n)] = least  # and these are made pivots
+    tape = Tape(samples=states)
+    samples = SampledTape(tape)
+    rows = {k: {j: tape.input(f"A{k}{j}", A[:, k, j]) for j in range(n)} for k in range(n)}
+    for k, row in rows.items():
+        row[UNIT] = tape.input(f"b{k}", b[:, k])
+    how = ([Unknown(f"x{k}", (k,)) for k in range(n)], {k: k for k in range(n)}, ())
+    poor = Again(samples, rows, *how, magnitudes={}, noisy=False).run()
+    fine = refined(tape, rows, poor, lambda rows: Remaining(samples, rows, *how, magnitudes={}, noisy=False).run())
+    expected = np.linalg.solve(A, -b[..., None])[..., 0]
+    lost, left = (
+        np.abs(np.stack([samples.values(found.solution[k][UNIT]) for k in range(n)], axis=-1) / expected - 1.0)
+        for found in (poor, fine)
+    )
+    assert lost.max() > 1e-16 / least
+    assert left.max() < 1e-13

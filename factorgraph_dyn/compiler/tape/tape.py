@@ -306,6 +306,17 @@ class Tape:
         """Reference to a / b."""
         return self.mul(a, self.reciprocal(b))
 
+    def unknown(self, a: int) -> int:
+        """Reference to a value that is computed as `a` is, but of which nothing is known.
+
+        What is made of it is not simplified by what it is made of itself, so that rounding stays what it is.
+        """
+        if a < 0:
+            return -self.unknown(-a)
+        if self.operation[a] <= INPUT:
+            return a
+        return self._append(*self.node(a), self.random.randrange(2, PRIME - 1))
+
     def constant_value(self, a: int) -> float | None:
         """The number a reference stands for, or None where it is not a constant."""
         value = self.constants.get(abs(a))
