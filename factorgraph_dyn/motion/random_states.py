@@ -38,7 +38,7 @@ REGULAR_ENOUGH = 1e-2  # least singular value over the largest of a state that n
 REGULAR_TRIES = 3
 FAR_TRIES = 10
 FAR_ITERATIONS = 40  # those that take longer end where loops are singular
-MODE_TRIES = 40  # starts that lead to no other assembly mode of locked joints, until all count as found
+MODE_TRIES = 60  # starts that lead to no other assembly mode of locked joints, until all count as found
 MOST_MODES = 8  # of a group that are kept
 APART = 1e-6  # rad, and parts of the mechanism's size, from which on two places are two modes
 
@@ -260,7 +260,8 @@ def _modes(home: Place) -> tuple[Floats, ...]:
         return (home.q,)
     rng = np.random.default_rng(0)
     found, missed = [home.q], 0
-    while missed < min(MODE_TRIES, starts_for(home.group)) and len(found) < MOST_MODES:
+    tries = min(MODE_TRIES, 2 * starts_for(home.group))  # some modes are reached from few places
+    while missed < tries and len(found) < MOST_MODES:
         missed += 1
         start = _with_coordinates(home, random_configuration(home.mechanism, rng))
         there = descend(start, iterations=FAR_ITERATIONS)
