@@ -33,6 +33,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -45,13 +46,13 @@ from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Unknown, condition
 from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, is_ball, mode_guards
+from factorgraph_dyn.compiler.known_constants import know_constants
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
 from factorgraph_dyn.compiler.outputs import References, Solved, read_output
 from factorgraph_dyn.compiler.pivots import Row
 from factorgraph_dyn.compiler.refine import Remaining, refined
 from factorgraph_dyn.compiler.route import CHEAP, Route
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
-from factorgraph_dyn.compiler.tape.field import constant_circle_point
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
@@ -64,15 +65,12 @@ from factorgraph_dyn.equations.known_motion import link_motion
 from factorgraph_dyn.equations.problem import Problem, problem_graph, without_kept
 from factorgraph_dyn.equations.quantities import quantity, split_derivative
 from factorgraph_dyn.errors import CompileError
-from factorgraph_dyn.model import Frame, Joint, Mechanism
+from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.parameters import parameter_links
 from factorgraph_dyn.model.units import measured, natural
 from factorgraph_dyn.motion.masses import moving_bodies
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
-from factorgraph_dyn.spatial import Floats, adjoint
-
-_CONSTANT_ERROR = 1e-15  # of the largest of the constants that belong together
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,7 @@ class Tracer:
         self._gather(plain, regroups)
         states = self.states = sampled_states(self.given, route.seed)
         self.tape = Tape(seed=route.seed, samples=len(states))
-        _know_constants(self.tape, self.mechanism)
+        know_constants(self.tape, self.mechanism)
         self.samples = SampledTape(self.tape, SPECIAL)
         self.values: dict[str, SymbolArray] = {}
         self.input_refs: list[int] = []
@@ -226,10 +224,10 @@ class Tracer:
         found = self.elimination(graph, columns, unknowns).run()
         if not self.route.refine:
             return found
-        sizes, noisy = self.magnitudes.of(graph), bool(self.mechanism.loops)
+        how = self._how(graph)
 
         def again(rows: Mapping[int, Row]) -> Eliminated:
-            return Remaining(self.samples, rows, unknowns, {}, (), magnitudes=sizes, noisy=noisy).run()
+            return Remaining(self.samples, rows, unknowns, {}, (), **how).run()
 
         return refined(self.tape, self.rows_of(graph, columns), found, again)
 
@@ -237,11 +235,14 @@ class Tracer:
         self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
     ) -> Elimination:
         """The elimination of the unknowns in their order."""
-        rows, noisy = self.rows_of(graph, columns), bool(self.mechanism.loops)
+        rows, how = self.rows_of(graph, columns), self._how(graph)
         is_tied = self.problem.known_a.any() and self.mechanism.is_closed_kind and not self._moves_as_given
         given = self._per_square_given() if is_tied else None
-        sizes = self.magnitudes.of(graph)
-        return Elimination(self.tape, self.samples, rows, unknowns, magnitudes=sizes, noisy=noisy, given=given)
+        return Elimination(self.tape, self.samples, rows, unknowns, **how, given=given)
+
+    def _how(self, graph: LinearGraph) -> dict[str, Any]:
+        """What every elimination of a graph has to know: how large unknowns are, and whether equations may repeat."""
+        return {"magnitudes": self.magnitudes.of(graph), "noisy": bool(self.mechanism.loops)}
 
     def _per_square_given(self) -> int:
         """One over the squared size of everything that is given, in the mechanism's own units.
@@ -345,7 +346,7 @@ class Tracer:
         """The derivatives that are asked for, by one more elimination."""
         along = directions(self.tape, self.given, self.values, self.problem.derivatives)
         rows = self.rows_of(graph, self.columns_of(graph))
-        noisy, sizes = bool(self.mechanism.loops), self.magnitudes.of(graph)
+        how = self._how(graph)
         _, unknowns = (ordering, []) if self.problem.solves_nothing else self.order(graph, ordering)
 
         def again(
@@ -354,7 +355,7 @@ class Tracer:
             partners: Mapping[int, int] | None = None,
             unasked: Container[int] = (),
         ) -> Again:
-            return Again(self.samples, rows, order, partners or {}, unasked, magnitudes=sizes, noisy=noisy)
+            return Again(self.samples, rows, order, partners or {}, unasked, **how)
 
         found = Derivatives(self.read_off(state, graph, eliminated), along, rows, again)
         if self.problem.kept is not None:
@@ -362,44 +363,6 @@ class Tracer:
         turns_with_q = bool(self.problem.pushed) and self.problem.wrench_axes == "world"
         found.solve(rigid=self.route.rigid and not (self.mechanism.loops or turns_with_q or not graph.factors))
         return found
-
-
-def _know_constants(tape: Tape, mechanism: Mechanism) -> None:
-    """Let a tape know which constants belong together and how far rounding has moved them.
-
-    The cosine and sine of a placement's turn about x belong to one angle. The entries of a rotation are as exact as
-    one is, those of a shift or an inertia as their largest is, and single numbers as they are themselves.
-    """
-    ends = [end for loop in mechanism.loops for end in (loop.predecessor_placement, loop.successor_placement)]
-    parts: list[Joint | Frame] = [*mechanism.joints, *mechanism.frames]
-    for placement in (*(part.placement for part in parts), *ends):
-        T = np.asarray(placement)
-        R = T[:3, :3]
-        if R[0, 0] == 1.0 and np.count_nonzero(R) == 5:
-            cosine, sine = constant_circle_point(float(np.arctan2(R[2, 1], R[2, 2])))
-            tape.constant(float(R[2, 2]), cosine)
-            tape.constant(float(R[2, 1]), sine)
-        _know_errors(tape, R[np.round(R) != R], 1.0)
-        _know_errors(tape, T[:3, 3], float(np.abs(T[:3, 3]).max()))
-    for loop in mechanism.loops:
-        if loop.constant_subspace is not None:  # seen from its link it is a product of constants, with its rounding
-            S = adjoint(loop.successor_placement) @ loop.constant_subspace
-            for block in (S[:3], S[3:]):
-                _know_errors(tape, block.ravel(), float(np.abs(block).max(initial=0.0)))
-    for link in mechanism.links:
-        G = link.spatial_inertia
-        for block in (G[:3, :3], G[:3, 3:]):
-            _know_errors(tape, block.ravel(), float(np.abs(block).max()))
-        tape.constant(link.mass, error=0.0)
-    for joint in mechanism.joints:
-        effects = (joint.armature, joint.damping, joint.friction, joint.stiffness, joint.rest, np.array([joint.pitch]))
-        _know_errors(tape, np.concatenate(effects), 0.0)
-    _know_errors(tape, np.array([[c.ratio, c.offset] for c in mechanism.couplings]).ravel(), 0.0)
-
-
-def _know_errors(tape: Tape, values: Floats, size: float) -> None:
-    for value in values.tolist():
-        tape.constant(value, error=_CONSTANT_ERROR * size)
 
 
 def _distinct(guards: Iterable[programs.Guard]) -> list[programs.Guard]:
