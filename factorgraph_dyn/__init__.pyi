@@ -113,7 +113,7 @@ from factorgraph_dyn.solve.estimation.velocity import (
     VelocityEstimate as VelocityEstimate,
     estimate_velocity as estimate_velocity,
 )
-from factorgraph_dyn.solve.iwim import (
+from factorgraph_dyn.solve.matrices.iwim import (
     InputDynamics as InputDynamics,
     input_dynamics as input_dynamics,
     input_matrix as input_matrix,
@@ -123,7 +123,7 @@ from factorgraph_dyn.solve.loops.diagnosis import (
     Diagnosis as Diagnosis,
     diagnose as diagnose,
 )
-from factorgraph_dyn.solve.mass_matrix import (
+from factorgraph_dyn.solve.matrices.mass_matrix import (
     bias as bias,
     inverse_mass_matrix as inverse_mass_matrix,
     log_determinant as log_determinant,
@@ -134,7 +134,7 @@ from factorgraph_dyn.solve.objectives import (
     MinimumWrench as MinimumWrench,
     SoftFactors as SoftFactors,
 )
-from factorgraph_dyn.solve.regressors import (
+from factorgraph_dyn.solve.matrices.regressors import (
     energy_regressors as energy_regressors,
     regressor as regressor,
 )

@@ -85,7 +85,7 @@ def test_joint_kinds_are_asked_not_named():
     named = re.compile(rf'{own}|(?<!\.)\bkind (==|!=) "({"|".join(KINDS)})"')
     for path in PACKAGE.rglob("*.py"):
         if not own_words & set(path.parents):
-            assert not named.search(path.read_text()), f"{path.relative_to(ROOT)}: add a trait to model/joint_kinds.py"
+            assert not named.search(path.read_text()), f"{path.relative_to(ROOT)}: add a trait to model/joint_kinds"
 
 
 def test_a_threshold_has_one_value():

@@ -18,7 +18,7 @@ from factorgraph_dyn.commands.common import (
 from factorgraph_dyn.equations.inputs import Contact
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.show.tables import print_rows
-from factorgraph_dyn.solve.iwim import input_dynamics
+from factorgraph_dyn.solve.matrices.iwim import input_dynamics
 
 
 def iwim(

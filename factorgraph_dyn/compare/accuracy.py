@@ -22,7 +22,7 @@ from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import Problem, make_problem
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.spatial import Floats
 
 STATES = 4096

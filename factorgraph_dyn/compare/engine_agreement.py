@@ -13,7 +13,7 @@ from factorgraph_dyn.compare.peers.engines import Engine
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.solve.dynamics import forward_dynamics, inverse_dynamics
-from factorgraph_dyn.solve.mass_matrix import inverse_mass_matrix, mass_matrix
+from factorgraph_dyn.solve.matrices.mass_matrix import inverse_mass_matrix, mass_matrix
 from factorgraph_dyn.spatial import Floats
 
 NO_DIGITS = 1e14  # condition numbers of M above it leave no digits

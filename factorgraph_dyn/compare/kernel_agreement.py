@@ -29,7 +29,7 @@ from factorgraph_dyn.compare.peers.engines import Engine
 from factorgraph_dyn.compiler.kernel.compile import compile
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, NearSingularWarning
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve.dynamics import forward_dynamics, inverse_dynamics
 from factorgraph_dyn.spatial import Floats

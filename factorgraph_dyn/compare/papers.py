@@ -25,7 +25,7 @@ from factorgraph_dyn.model import Mechanism, robots
 from factorgraph_dyn.ordering import choose_ordering
 from factorgraph_dyn.solve.dynamics import check_state
 from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
-from factorgraph_dyn.solve.iwim import input_dynamics
+from factorgraph_dyn.solve.matrices.iwim import input_dynamics
 from factorgraph_dyn.textbook.operators import spatial_operators
 from factorgraph_dyn.textbook.unit_forces import solve_once
 

@@ -30,7 +30,7 @@ from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.known_motion import acceleration_tensor, classical_accelerations
 from factorgraph_dyn.model import Loop, Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
-from factorgraph_dyn.model.units import Natural
+from factorgraph_dyn.model.sizes.units import Natural
 from factorgraph_dyn.motion.closure import constant_directions, constraint_directions, coupling_error
 from factorgraph_dyn.motion.kinematics import link_poses, loop_pose
 from factorgraph_dyn.motion.random_states import APART, MOST_MODES

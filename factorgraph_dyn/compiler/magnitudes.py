@@ -10,7 +10,7 @@ import numpy as np
 from factorgraph_dyn.equations import LinearGraph, Variable
 from factorgraph_dyn.equations.problem import CONTACT_FORCE
 from factorgraph_dyn.model import Joint, Loop, Mechanism
-from factorgraph_dyn.model.carried import carried
+from factorgraph_dyn.model.sizes.carried import carried
 from factorgraph_dyn.spatial import Floats
 
 

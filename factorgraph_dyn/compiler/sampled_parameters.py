@@ -15,7 +15,7 @@ from factorgraph_dyn.equations.free import EFFECTS, GRAVITY, PARAMETERS
 from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.model import Link, Mechanism
 from factorgraph_dyn.model.parameters import parameters_of
-from factorgraph_dyn.model.units import natural, natural_rate
+from factorgraph_dyn.model.sizes.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats, spatial_inertia
 
 DRAWN = (PARAMETERS, GRAVITY, *EFFECTS)  # kinds of arguments

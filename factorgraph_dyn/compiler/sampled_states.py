@@ -24,7 +24,7 @@ from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
-from factorgraph_dyn.model.units import measured, natural, natural_rate
+from factorgraph_dyn.model.sizes.units import measured, natural, natural_rate
 from factorgraph_dyn.motion.closing import close_freely
 from factorgraph_dyn.motion.closure import closure_error, nearest_velocity
 from factorgraph_dyn.motion.random_states import closed_home, far_closed_state, keeps_freedoms, random_closed_state

@@ -68,7 +68,7 @@ from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.parameters import parameter_links
-from factorgraph_dyn.model.units import measured, natural
+from factorgraph_dyn.model.sizes.units import measured, natural
 from factorgraph_dyn.motion.masses import moving_bodies
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 

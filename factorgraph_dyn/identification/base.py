@@ -23,7 +23,7 @@ from factorgraph_dyn.identification.columns import Columns, make_columns
 from factorgraph_dyn.identification.freedoms import Freedoms, find_freedoms
 from factorgraph_dyn.identification.samples import Samples
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.model.units import natural, natural_rate
+from factorgraph_dyn.model.sizes.units import natural, natural_rate
 from factorgraph_dyn.solve.loops.closure_rows import closure_rows
 from factorgraph_dyn.spatial import Floats
 

@@ -23,8 +23,8 @@ from factorgraph_dyn.identification.samples import Samples
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.parameters import COUNT, NAMES, parameter_links
 from factorgraph_dyn.model.parts import Joint
-from factorgraph_dyn.model.units import natural, natural_rate
-from factorgraph_dyn.solve.regressors import regressor
+from factorgraph_dyn.model.sizes.units import natural, natural_rate
+from factorgraph_dyn.solve.matrices.regressors import regressor
 from factorgraph_dyn.spatial import Floats
 
 FREE_BODY = 6  # freedoms of a joint that holds nothing: it has no bearing that could rub

@@ -29,9 +29,9 @@ from factorgraph_dyn.identification.freedoms import Freedoms
 from factorgraph_dyn.identification.progress import watched
 from factorgraph_dyn.identification.samples import Samples
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.model.carried import carried
 from factorgraph_dyn.model.parts import Joint
-from factorgraph_dyn.model.units import natural_rate
+from factorgraph_dyn.model.sizes.carried import carried
+from factorgraph_dyn.model.sizes.units import natural_rate
 from factorgraph_dyn.motion.joint_limits import limited
 from factorgraph_dyn.motion.logs import joint_columns, write_log
 from factorgraph_dyn.solve.trajectory import Trajectory, recorded

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Loop, Mechanism
-from factorgraph_dyn.model.units import measured
+from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion.closure import Motions, constant_directions, constraints, rank_tolerance, stacked_jacobian
 from factorgraph_dyn.motion.many import at_states
 from factorgraph_dyn.spatial import Array, Floats

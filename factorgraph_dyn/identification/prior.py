@@ -12,8 +12,8 @@ from factorgraph_dyn.checks import check_finite, check_positive, shown
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.identification.columns import Columns
 from factorgraph_dyn.identification.triangles import Triangle
-from factorgraph_dyn.model import lengths
 from factorgraph_dyn.model.parameters import COUNT
+from factorgraph_dyn.model.sizes import lengths
 from factorgraph_dyn.spatial import Floats
 
 LIGHTEST = 0.1  # of the heaviest link: what lighter ones may be wrong by

@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from factorgraph_dyn.checks import as_names, check_positive, random_generator
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.model import doubts, inertia_checks, lengths
+from factorgraph_dyn.model import doubts, inertia_checks
 from factorgraph_dyn.model.description import Description
+from factorgraph_dyn.model.sizes import lengths
 from factorgraph_dyn.spatial import Floats
 
 State = tuple[Floats, Floats]

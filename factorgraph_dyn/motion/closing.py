@@ -18,7 +18,7 @@ import numpy.typing as npt
 from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model.loop_groups import Group, loop_groups
 from factorgraph_dyn.model.mechanism import Mechanism
-from factorgraph_dyn.model.units import measured
+from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion.closure import Constraint, constraints, group_jacobian, rank_tolerance
 from factorgraph_dyn.motion.joint_limits import Limits
 from factorgraph_dyn.spatial import Floats

@@ -30,7 +30,7 @@ from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Joint, Loop
-from factorgraph_dyn.model.units import measured, natural_rate
+from factorgraph_dyn.model.sizes.units import measured, natural_rate
 from factorgraph_dyn.motion.kinematics import joint_motion
 from factorgraph_dyn.spatial import Array, Floats
 

@@ -21,7 +21,7 @@ import numpy as np
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint
-from factorgraph_dyn.model.units import measured
+from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion.closing import Place, cannot_close, close, descend, starts_for
 from factorgraph_dyn.motion.closure import nearest_velocity, openness, rank_tolerance
 from factorgraph_dyn.motion.joint_limits import Limits, limited, limits_of, reflected

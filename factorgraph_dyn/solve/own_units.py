@@ -1,7 +1,7 @@
 """Problems in the mechanism's own units, for whatever decides a rank, a condition or a size.
 
 Takes a state, what is known and what pushes, in the units of the caller; gives the same of the mechanism's twin in
-units in which it is of order one (``model.units``). The units are powers of two: what comes back has lost nothing.
+units in which it is of order one (``sizes.units``). The units are powers of two: what comes back has lost nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from factorgraph_dyn.equations import Known, State, evaluate_state
 from factorgraph_dyn.equations.inputs import Inputs
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.spatial import Floats
 
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable
 from factorgraph_dyn.model import Joint, Loop, Mechanism
-from factorgraph_dyn.model.carried import Carried, carried
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.carried import Carried, carried
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.spatial import Floats, stacked
 
 LEAST_SHARE = 1e-3  # of the mechanism's mass: forces of joints that carry less are measured by what they carry

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from factorgraph_dyn.equations import Known, State
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import natural
-from factorgraph_dyn.solve.articulated import (
+from factorgraph_dyn.model.sizes.units import natural
+from factorgraph_dyn.solve.matrices.articulated import (
     ArticulatedBodies,
     ArticulatedJoint,
     articulated_joints,

@@ -26,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 
 from factorgraph_dyn.equations.inputs import Inputs
-from factorgraph_dyn.solve.articulated import ArticulatedBodies
+from factorgraph_dyn.solve.matrices.articulated import ArticulatedBodies
 from factorgraph_dyn.spatial import Floats
 
 

@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn.equations import evaluate_state
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.solve.articulated import ArticulatedBodies, ArticulatedJoint
+from factorgraph_dyn.solve.matrices.articulated import ArticulatedBodies, ArticulatedJoint
 from factorgraph_dyn.solve.singularity import regular_bodies
 from factorgraph_dyn.spatial import Floats, bracket
 from factorgraph_dyn.textbook.operator_algebra import BlockOperator, Identity, Operator, Resolvent

@@ -25,9 +25,9 @@ from factorgraph_dyn.checks import as_names
 from factorgraph_dyn.equations import evaluate_state
 from factorgraph_dyn.errors import ClosureError, SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.solve.loops.closure_rows import ClosureRows, closure_rows
-from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix
+from factorgraph_dyn.solve.matrices.mass_matrix import bias, mass_matrix
 from factorgraph_dyn.spatial import Floats
 
 SINGULAR_INERTIA = 1e15  # condition, scaled to unit diagonal, above which a mass matrix counts as singular

@@ -14,11 +14,11 @@ import numpy as np
 
 from factorgraph_dyn.equations import Known, State, dynamics_graph
 from factorgraph_dyn.equations.inputs import Inputs
-from factorgraph_dyn.model.units import natural, usual_acceleration
+from factorgraph_dyn.model.sizes.units import natural, usual_acceleration
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import aba
-from factorgraph_dyn.solve.articulated import ArticulatedBodies
 from factorgraph_dyn.solve.elimination import solve_graph
+from factorgraph_dyn.solve.matrices.articulated import ArticulatedBodies
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.spatial import Floats
 

@@ -10,7 +10,7 @@ from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import symbols
 from factorgraph_dyn.compiler.tape.tape import Tape
-from factorgraph_dyn.model.units import measured, natural
+from factorgraph_dyn.model.sizes.units import measured, natural
 from factorgraph_dyn.motion.random_states import assembly_modes
 from factorgraph_dyn.spatial import pose, rotation_about
 

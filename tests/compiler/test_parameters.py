@@ -13,7 +13,7 @@ from factorgraph_dyn.compiler.sampled_parameters import drawn_values
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations import regressor
 from factorgraph_dyn.equations.problem import make_problem, problem_graph
-from factorgraph_dyn.model.units import described_in
+from factorgraph_dyn.model.sizes.units import described_in
 from tests.compiler.test_reframe import ODD_ARMS
 from tests.helpers import lossy, relative_error
 from tests.oracles.engines import pinocchio_oracle

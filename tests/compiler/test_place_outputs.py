@@ -13,7 +13,7 @@ from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.proof import proof
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.equations.quantities import shape_of
-from factorgraph_dyn.model.units import described_in
+from factorgraph_dyn.model.sizes.units import described_in
 from factorgraph_dyn.motion import masses
 from tests.helpers import lossy, relative_error
 from tests.motion.test_questions import states, with_frame

@@ -16,7 +16,7 @@ from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates
 from factorgraph_dyn.compiler.proof.proof import ALLOWED, GOOD, Trial
 from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.equations.problem import make_problem
-from factorgraph_dyn.model.units import described_in, natural
+from factorgraph_dyn.model.sizes.units import described_in, natural
 from tests.helpers import lossy, mixed_tree, relative_error
 
 trace_module = sys.modules["factorgraph_dyn.compiler.trace"]

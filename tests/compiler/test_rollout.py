@@ -246,7 +246,7 @@ def test_loops_that_are_not_covered_are_refused_in_words():
 
 @pytest.mark.parametrize("size", [1e-6, 1e4])
 def test_loops_of_any_size(size):
-    from factorgraph_dyn.model.units import described_in
+    from factorgraph_dyn.model.sizes.units import described_in
 
     bar = fgd.robots.four_bar()
     mechanism = described_in(bar, 1.0 / size, 1.0)  # a metre becomes `size` of them

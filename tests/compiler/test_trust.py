@@ -12,7 +12,7 @@ from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.tape import Tape
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import make_problem
-from factorgraph_dyn.model.units import described_in, natural
+from factorgraph_dyn.model.sizes.units import described_in, natural
 from factorgraph_dyn.motion.kinematics import link_poses
 from factorgraph_dyn.spatial import inverse_pose, pose, rotation_about
 

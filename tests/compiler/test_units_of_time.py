@@ -13,7 +13,7 @@ import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler.proof.proof import Trial
 from factorgraph_dyn.compiler.proof.trials import make_trials
 from factorgraph_dyn.equations.problem import make_problem
-from factorgraph_dyn.model.units import natural, natural_rate
+from factorgraph_dyn.model.sizes.units import natural, natural_rate
 from tests.helpers import lossy
 
 TIMES = {"ms": 1e-3, "h": 3600.0, "ns": 1e-9, "years": 3e7}

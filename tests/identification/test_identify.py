@@ -12,7 +12,7 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.model.files.urdf.writer import to_urdf
 from factorgraph_dyn.model.parameters import NAMES, impossible_parameters
-from factorgraph_dyn.model.units import described_in
+from factorgraph_dyn.model.sizes.units import described_in
 from tests.helpers import lossy, relative_error
 from tests.identification.logs import states, torques, waves, wrong
 from tests.oracles.engines import pinocchio_oracle

@@ -10,7 +10,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
-from factorgraph_dyn.model.units import described_in
+from factorgraph_dyn.model.sizes.units import described_in
 from factorgraph_dyn.motion.many import at_states
 from scripts.validate_models import package_folders
 from tests.helpers import lossy, mixed_tree, relative_error

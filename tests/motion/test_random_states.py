@@ -9,7 +9,7 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
 from factorgraph_dyn.model.placements import translation
-from factorgraph_dyn.model.units import Natural, described_in, measured
+from factorgraph_dyn.model.sizes.units import Natural, described_in, measured
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.kinematics import integrate
 from tests.mechanisms import random_planar, random_spatial, single_loop

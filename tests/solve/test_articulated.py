@@ -10,7 +10,7 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.ordering.classical import aba
-from factorgraph_dyn.solve.articulated import articulated_joints
+from factorgraph_dyn.solve.matrices.articulated import articulated_joints
 from factorgraph_dyn.solve.singularity import regular_bodies
 from tests.helpers import held_before, lossy, mixed_tree, relative_error
 from tests.solve.test_dynamics import ROBOTS

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.model.units import Natural, described_in, natural
+from factorgraph_dyn.model.sizes.units import Natural, described_in, natural
 from factorgraph_dyn.solve.dynamics import solve_dynamics
 from tests.helpers import lossy
 from tests.mechanisms import random_planar, random_spatial

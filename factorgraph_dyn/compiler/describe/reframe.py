@@ -26,7 +26,7 @@ import numpy as np
 
 from factorgraph_dyn.model import Joint, Link, Loop, Mechanism
 from factorgraph_dyn.model.assembly import EXACT, moved_link, tidy
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.spatial import Floats, inverse_pose, perpendicular_axes, pose
 
 _FRAME_ROUNDING = 1e-14  # of angles, entries of rotations, and of lengths beside the mechanism's

@@ -21,7 +21,7 @@ from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.sensors import Acceleration, ExternalWrench, Torque
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.motion.closure import rank_tolerance
 from factorgraph_dyn.spatial import Floats
 

@@ -27,7 +27,7 @@ from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.equations.sensors.together import outside_frames
 from factorgraph_dyn.errors import CompileError
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.spatial import Floats
 
 Part = tuple[str, Floats]  # a variable by name, and what it is multiplied by, shape (size, n) or (states, size, n)

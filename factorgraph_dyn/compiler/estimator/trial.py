@@ -21,7 +21,7 @@ from factorgraph_dyn.equations.posterior import Posterior, posterior
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import natural, natural_rate
+from factorgraph_dyn.model.sizes.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats
 
 

@@ -22,7 +22,7 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.description import QUATERNION_TOLERANCE
 from factorgraph_dyn.model.doubts import doubtful_coordinates
 from factorgraph_dyn.model.parameters import impossible_parameters
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.motion.closure import openness, worst_miss
 from factorgraph_dyn.spatial import Floats
 

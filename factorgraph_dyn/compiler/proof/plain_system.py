@@ -23,8 +23,8 @@ from factorgraph_dyn.compiler.proof.batch_algebra import transposed
 from factorgraph_dyn.compiler.proof.newton_euler import ManyStates, Response
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.carried import carried
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.carried import carried
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.spatial import Floats
 
 SOLVABLE = 1e12  # condition beyond which plain floats know no better

@@ -30,7 +30,7 @@ from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.problem import MATRIX, Problem
 from factorgraph_dyn.equations.quantities import derived_by, quantity, split_name
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import natural, natural_rate
+from factorgraph_dyn.model.sizes.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats
 
 ALLOWED = 1e-9  # largest relative error of a kernel that is given away

@@ -30,7 +30,7 @@ from factorgraph_dyn.compiler.proof.place_values import link_wrench
 from factorgraph_dyn.compiler.proof.plain_system import PlainAnswer
 from factorgraph_dyn.equations.free import PARAMETERS
 from factorgraph_dyn.equations.quantities import split_name
-from factorgraph_dyn.model.units import Natural, natural, natural_rate
+from factorgraph_dyn.model.sizes.units import Natural, natural, natural_rate
 from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.spatial import Floats
 

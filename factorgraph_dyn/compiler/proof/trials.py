@@ -22,7 +22,7 @@ from factorgraph_dyn.equations.free import Free
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import Natural, natural, natural_rate
+from factorgraph_dyn.model.sizes.units import Natural, natural, natural_rate
 from factorgraph_dyn.spatial import Floats
 
 SEED = 1789

@@ -34,7 +34,7 @@ from factorgraph_dyn.compiler.trace import tidied
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Loop, Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
-from factorgraph_dyn.model.units import measured
+from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion.closure import Motions, coupling_error, rank_tolerance
 from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.spatial import Array, Floats

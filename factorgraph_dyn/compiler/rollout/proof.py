@@ -19,7 +19,7 @@ from factorgraph_dyn.compiler.rollout.starts import Starts
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import measured
+from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion import closing
 from factorgraph_dyn.motion.closure import nearest_velocity
 from factorgraph_dyn.motion.integrators import INTEGRATORS

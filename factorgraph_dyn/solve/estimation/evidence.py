@@ -13,7 +13,7 @@ import numpy as np
 from factorgraph_dyn.equations import Factor
 from factorgraph_dyn.equations.posterior import Evidence
 from factorgraph_dyn.equations.sensors.noise import Noise
-from factorgraph_dyn.model.units import usual_acceleration
+from factorgraph_dyn.model.sizes.units import usual_acceleration
 from factorgraph_dyn.solve.estimation.free_form import FreeForm
 from factorgraph_dyn.solve.scaling import graph_units
 

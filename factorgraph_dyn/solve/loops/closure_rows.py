@@ -22,7 +22,7 @@ from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.inputs import Inputs, join_inputs
 from factorgraph_dyn.equations.state import JointState
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.units import natural, usual_acceleration
+from factorgraph_dyn.model.sizes.units import natural, usual_acceleration
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.closure import rank_tolerance
 from factorgraph_dyn.solve.loops.dense import Decomposed, decomposed

@@ -19,8 +19,8 @@ from factorgraph_dyn.equations.inputs import Inputs, join_inputs, joint_forces
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.solve.loops.closure_rows import ClosureRows, closure_rows
 from factorgraph_dyn.solve.loops.dense import balanced
-from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix_at
-from factorgraph_dyn.solve.methods import Method
+from factorgraph_dyn.solve.matrices.mass_matrix import bias, mass_matrix_at
+from factorgraph_dyn.solve.matrices.methods import Method
 from factorgraph_dyn.solve.singularity import regular_bodies
 from factorgraph_dyn.spatial import Floats
 

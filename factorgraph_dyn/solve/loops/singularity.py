@@ -31,7 +31,7 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.random_states import lost_closures
 from factorgraph_dyn.solve.loops.closure_rows import closure_rows
 from factorgraph_dyn.solve.loops.dense import SINGULAR, Decomposed, balanced
-from factorgraph_dyn.solve.mass_matrix import bias, mass_matrix
+from factorgraph_dyn.solve.matrices.mass_matrix import bias, mass_matrix
 from factorgraph_dyn.solve.own_units import own_known, own_state, own_wrenches
 from factorgraph_dyn.spatial import Floats
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from factorgraph_dyn import sensors as kinds
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.units import natural
 
 
 def random_sensors(mechanism, rng, decades):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.model.units import described_in
+from factorgraph_dyn.model.sizes.units import described_in
 from factorgraph_dyn.motion.kinematics import link_poses
 from factorgraph_dyn.spatial import pose, rotation_of_quaternion
 

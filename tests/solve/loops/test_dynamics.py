@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.units import natural
 from tests.mechanisms import random_planar, random_spatial, single_loop
 from tests.oracles.closed import DenseOracle, free_entries, null_space, pinocchio_accelerations, relative
 

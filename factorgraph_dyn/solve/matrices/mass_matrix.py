@@ -22,7 +22,7 @@ from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import crba, rnea
 from factorgraph_dyn.solve.elimination import eliminate, gtsam_ordering, solve_graph, to_gtsam
-from factorgraph_dyn.solve.methods import input_response
+from factorgraph_dyn.solve.matrices.methods import input_response
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.solve.singularity import regular_bodies
 from factorgraph_dyn.solve.template import filled_template

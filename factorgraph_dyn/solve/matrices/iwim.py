@@ -34,13 +34,13 @@ from factorgraph_dyn.equations.inputs import (
     no_inputs,
 )
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.model.units import natural
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
 from factorgraph_dyn.notebook import html_table
 from factorgraph_dyn.solve.dynamics import check_state
 from factorgraph_dyn.solve.loops.closure_rows import bias_accelerations
 from factorgraph_dyn.solve.loops.response import closed_response
-from factorgraph_dyn.solve.methods import input_response
+from factorgraph_dyn.solve.matrices.methods import input_response
 from factorgraph_dyn.solve.own_units import own_inputs, own_state
 from factorgraph_dyn.spatial import Floats
 

@@ -2,7 +2,7 @@
 
 Takes a mechanism; gives a length L and a mass M of its own, and the same mechanism described in them:
 
-    natural       for the dynamics: its ``extent`` (``model.lengths``), and the largest inertia, rotational ones divided
+    natural       for the dynamics: its ``extent`` (``lengths``), and the largest inertia, rotational ones divided
                   by the length squared. Both are powers of two, so that changing to them and back rounds nothing.
     measured      for closing and random states: its ``size``; masses stay. It is not rounded: where slides and turns
                   are weighed against each other, a mechanism in millimetres must be weighed as the same one in metres.
@@ -19,9 +19,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from factorgraph_dyn.model import lengths
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import EFFECTS, Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model.sizes import lengths
 from factorgraph_dyn.spatial import Floats, stacked
 
 

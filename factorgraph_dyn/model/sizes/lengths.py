@@ -3,7 +3,7 @@
 Takes a description; gives
 
     reach    of a link: from its frame to the farthest of its joints or, if that is farther, its radius of gyration;
-             with it equations of one joint are made comparable (``model.carried``)
+             with it equations of one joint are made comparable (``model.sizes.carried``)
     extent   the largest reach of a moving link, or pitch: the equations hold no longer length, and they do not see how
              far the base is from what it carries (``units.natural``). Bodies of next to no mass give none.
     size     the farthest that two joints on one link, the base included, are apart. Bodies count only where joints

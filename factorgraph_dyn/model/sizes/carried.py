@@ -6,7 +6,7 @@ of order one, the unknowns are then of the sizes
     A[link]  1, l        F[joint]  m l^2, m l        a[joint]  1 or l        tau[joint]  m l^2 or m l, armature
 
 so that the terms of an equation are comparable, for a light finger on a heavy arm, too. The radius is the link's
-reach (``model.lengths``); or that at which all bodies lie, were the mechanism stretched out, which is what pivots grow
+reach (``lengths``); or that at which all bodies lie, were the mechanism stretched out, which is what pivots grow
 to along a chain. Around a loop, and through a coupling, joints feel each other's armatures and, in part, bodies.
 """
 
@@ -16,11 +16,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from factorgraph_dyn.model.lengths import mass_within, reaches
 from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link, Loop
-from factorgraph_dyn.model.units import Scale, natural
+from factorgraph_dyn.model.sizes.lengths import mass_within, reaches
+from factorgraph_dyn.model.sizes.units import Scale, natural
 from factorgraph_dyn.spatial import Floats
 
 _PASSED_ON = 1e-3  # of the largest inertia around a loop, which a light link between heavy ones has to carry on

@@ -11,7 +11,7 @@ from importlib import import_module
 
 from factorgraph_dyn.equations.inputs import Inputs
 from factorgraph_dyn.errors import InputError, check_name
-from factorgraph_dyn.solve.articulated import ArticulatedBodies
+from factorgraph_dyn.solve.matrices.articulated import ArticulatedBodies
 from factorgraph_dyn.spatial import Floats
 
 Method = Callable[[ArticulatedBodies, Inputs], Floats]
