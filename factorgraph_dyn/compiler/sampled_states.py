@@ -26,9 +26,9 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.sizes.units import measured, natural, natural_rate
 from factorgraph_dyn.motion.closing import close_freely
-from factorgraph_dyn.motion.closure import closure_error, nearest_velocity
+from factorgraph_dyn.motion.closure import closing_gains, closure_error, nearest_velocity
 from factorgraph_dyn.motion.random_states import closed_home, far_closed_state, keeps_freedoms, random_closed_state
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, stacked
 
 SPECIAL = 16  # states that look singular, of which those of trees are quarter turns
 ORDINARY = 24
@@ -45,7 +45,7 @@ class States:
 
     Attributes:
         q_error, v_error: By how much they may miss what they stand for, in the same shapes: a state that closes
-            loops does so up to rounding.
+            loops does so up to rounding, which moves joints of nearly parallel axes far.
         rate: The mechanism's own, 1/s, at which v and what is drawn are of a usual size; 1 where it has none.
     """
 
@@ -103,10 +103,18 @@ def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:
     if not mechanism.is_closed_kind:
         return States(mechanism, q, v * rate, np.zeros_like(q), np.zeros_like(v), rate)
     own = measured(mechanism)
-    open_by = [closure_error(own.mechanism, x) for x in q / own.q]
-    slip_by = [closure_error(own.mechanism, x, u) for x, u in zip(q / own.q, v / own.v, strict=True)]
-    position, speed = (np.maximum(errors, _LEAST_OPENING)[:, None] for errors in (open_by, slip_by))
+    position, speed = np.zeros_like(q), np.zeros_like(v)
+    for k, (x, u) in enumerate(zip(q / own.q, v / own.v, strict=True)):
+        gains = closing_gains(own.mechanism, x)
+        position[k] = max(closure_error(own.mechanism, x), _LEAST_OPENING) * _of_coordinates(mechanism, gains)
+        speed[k] = max(closure_error(own.mechanism, x, u), _LEAST_OPENING) * gains
     return States(mechanism, q, v * rate, position * own.q, speed * own.v * rate, rate)
+
+
+def _of_coordinates(mechanism: Mechanism, freedoms: Floats) -> Floats:
+    """What is known of each freedom, for each coordinate: of those that outnumber freedoms, the joint's largest."""
+    parts = [(joint, freedoms[mechanism.v_slices[joint.name]]) for joint in mechanism.movable_joints]
+    return stacked(part if joint.nq == joint.nv else np.full(joint.nq, part.max()) for joint, part in parts)
 
 
 def _turned(mechanism: Mechanism, rng: np.random.Generator, turns: int) -> Floats:

@@ -132,6 +132,16 @@ def closure_error(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> f
     return max((max(gap) for gap in gaps), default=0.0)
 
 
+def closing_gains(mechanism: Mechanism, q: Floats) -> Floats:
+    """How far closure errors of 1 may have moved each freedom, at least 1, shape (nv,)."""
+    gains, found = np.ones(mechanism.nv), constraints(mechanism, q)
+    for group in loop_groups(mechanism):
+        J = group_jacobian([found[i] for i in group.members], group)
+        moved = np.linalg.norm(np.linalg.pinv(J, rcond=rank_tolerance(mechanism)), axis=1)
+        gains[group.entries] = np.maximum(moved, 1.0)
+    return gains
+
+
 def relative_error(mechanism: Mechanism, q: Floats) -> float:
     """The largest closure error of a configuration: rad, and lengths in parts of the mechanism's size."""
     return max((max(c.gap) for c in _in_own_size(mechanism, q)), default=0.0)

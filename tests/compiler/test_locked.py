@@ -128,6 +128,36 @@ def welded_chain(tilt):
     return fgd.Mechanism("chain", links, joints, (fgd.Loop("weld", "fixed", "third", "arm", end, there),))
 
 
+def nearly_parallel_hinges(tilt):
+    """Two links on hinges at one place, at right angles to the base's, that a weld holds still."""
+    first = pose(rotation_about(Y, np.pi / 2), np.zeros(3))
+    second = first @ pose(rotation_about(Y, tilt) @ rotation_about(Z, 0.7), np.zeros(3))
+    links = (fgd.Link("base"), *map(body, ("body", "left", "right")))
+    joints = (
+        fgd.Joint("turn", "revolute", "base", "body"),
+        fgd.Joint("a", "revolute", "body", "left", first),
+        fgd.Joint("b", "revolute", "body", "right", second),
+    )
+    weld = fgd.Loop("weld", "fixed", "right", "left", np.eye(4), np.linalg.inv(first) @ second)
+    return fgd.Mechanism("parallel", links, joints, (weld,))
+
+
+def ball_on_an_axis(mass):
+    """A light link that turns about a ball, which keeps two heavy links from moving."""
+    spin = pose(rotation_about(np.array([0.36, 0.48, 0.8]), 1.1), np.array([-0.3, 0.1, 0.2]))
+    a = pose(rotation_about(np.array([0.48, -0.6, 0.64]), 2.1), np.array([0.4, -0.3, 0.1]))
+    b = pose(rotation_about(np.array([0.6, 0.0, 0.8]), 0.7), np.array([-0.3, 0.2, -0.5]))
+    lower = a @ pose(rotation_about(Z, 0.4), np.zeros(3)) @ b @ pose(rotation_about(Z, -0.8), np.zeros(3))
+    links = (fgd.Link("base"), body("light", 1.0, 1e-4), body("upper", mass, mass), body("lower", mass, mass))
+    joints = (
+        fgd.Joint("spin", "revolute", "base", "light", spin),
+        fgd.Joint("a", "revolute", "base", "upper", a),
+        fgd.Joint("b", "revolute", "upper", "lower", b),
+    )
+    ball = fgd.Loop("ball", "spherical", "light", "lower", np.eye(4), np.linalg.inv(lower) @ spin)
+    return fgd.Mechanism("ball", links, joints, (ball,))
+
+
 @pytest.mark.parametrize("length", [1e-6, 1e-3, 1.0, 1e3])
 def test_special_states_move_at_speeds_of_the_mechanisms_own(length):
     mechanism = welded_slide(length)
@@ -234,3 +264,18 @@ def test_squares_of_rounding_are_no_inertia_to_measure_by(rounding):
 def test_rows_of_a_weld_in_which_most_cancels_do_not_spoil_the_proof(tilt):
     kernel = fgd.compile(weld_across_a_tilt(tilt), "forward", ordering="aba")
     assert kernel.accuracy < AGREES
+
+
+@pytest.mark.parametrize("tilt", [1e-2, 1e-3, 1e-4])
+@pytest.mark.parametrize("ordering", ["rnea", "aba", "crba", "colamd"])
+def test_hinges_that_a_weld_holds_are_where_they_are_as_far_as_their_axes_tell(tilt, ordering):
+    """A thousandth of a radian apart, they are a thousand times less exact than the weld is closed."""
+    kernel = fgd.compile(
+        nearly_parallel_hinges(tilt), "inverse", actuated=["turn"], outputs=["F[turn]"], ordering=ordering
+    )
+    assert kernel.accuracy < AGREES
+
+
+@pytest.mark.parametrize("mass", [1.0, 1e3, 1e5])
+def test_forces_of_loops_without_a_lever_are_proved_up_to_its_rounding(mass):
+    assert fgd.compile(ball_on_an_axis(mass), "forward", ordering="aba").accuracy < 1e-11

@@ -34,6 +34,7 @@ _LEAST_INERTIA = 1e-10  # of what a joint usually moves
 _NEEDLE = 1e-20  # of the inertia that a joint carries: what a needle has about itself where its axis is rounded
 _AT_REST = 1e-5  # of what the torques would do to joints that no closure held, for those that it keeps from moving
 _CARRIED = 1e3  # condition up to which rounding of what is pushed may be carried to what stays
+_LEVERS = 0.1  # of what levers are made of: loops' forces act at places that are closed to rounding
 _REPEATED = 1e-8  # of the largest singular value of closure, below which a row repeats others
 
 
@@ -88,7 +89,7 @@ class System:
         self.rows, self.free = Vt[:, :rank], _without_rounding(Vt[:, rank:])
         self.read = transposed(U[:, :, :rank] / s[:, None, :rank] / norms)  # closure's rows to independent ones
         self.spread = np.where(ranks == rank, s[:, 0] / s[:, rank - 1] if rank else 1.0, np.inf)
-        self.independent = rank == rows
+        self.independent, self.lever_sizes = rank == rows, size
 
     def _assemble(self) -> None:
         u, w = self.unknown_a, self.unknown_tau
@@ -121,14 +122,18 @@ class System:
             da, dtau = self._unpacked(step, np.zeros(a.shape), np.zeros(a.shape))
             a, tau = a + da, tau + dtau
         x = np.concatenate([(a / D)[..., self.unknown_a], (tau * D)[..., self.unknown_tau]], axis=-1)
-        size = np.concatenate(
-            [_spread(self.read, asked.missed_size), _spread(self.free, D * np.hypot(asked.tau_size, tau))], axis=-1
-        )
+        pushed = np.hypot(D * np.hypot(asked.tau_size, tau), self._levered(asked.tau - tau))
+        size = np.concatenate([_spread(self.read, asked.missed_size), _spread(self.free, pushed)], axis=-1)
         blur = _spread(self.inverse, size)
         blur = np.maximum(blur, self._held(asked, tau) / CANCELLED)
         scale = np.maximum(np.abs(x), CANCELLED * blur)
         scales = self._unpacked(scale, *(np.maximum(np.abs(given), TINY) for given in (a, tau)))
         return PlainAnswer(a, tau, *scales, self._unpacked(blur, self._given_blur(a), np.zeros(a.shape))[0])
+
+    def _levered(self, left: Floats) -> Floats:
+        """What forces of closure may do to joints that they have no lever to, up to rounding, as scaled torques."""
+        forces, _ = self.constraint_forces(left, left)
+        return np.asarray(_LEVERS * np.abs(forces) @ self.lever_sizes)
 
     def _given_blur(self, a: Floats) -> Floats:
         """What accelerations that are given are measured by where they add up to nothing: closure has them rounded."""
