@@ -27,7 +27,7 @@ from factorgraph_dyn.solve.elimination import check_method, solve_graph
 from factorgraph_dyn.solve.loops.closed import InternalWrenches, LoopOptions, solve_closed
 from factorgraph_dyn.solve.objectives import Objective, as_objectives
 from factorgraph_dyn.solve.scaling import graph_units
-from factorgraph_dyn.solve.solution import Solution, check_residual, given_or_nan, joint_vector
+from factorgraph_dyn.solve.solution import Solution, check_residual, joint_vectors
 
 Wrenches = Mapping[str, npt.ArrayLike]
 NO_OPTIONS = LoopOptions()
@@ -203,10 +203,8 @@ def solve_dynamics(
         raise singularity.explain(state, known, error) from error
     singularity.check_determined(state, known, solved.growth)
     check_residual(solved.residual, solved.worst, graph, chosen)
-    a, tau = given_or_nan(known)
     return Solution(
-        joint_vector(state, "a", a, solved.values),
-        joint_vector(state, "tau", tau, solved.values),
+        *joint_vectors(state, known, solved.values),
         solved.residual,
         chosen,
         graph,

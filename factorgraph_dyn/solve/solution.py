@@ -11,7 +11,9 @@ import numpy as np
 from factorgraph_dyn.equations import Known, LinearGraph, State, Variable
 from factorgraph_dyn.equations.dynamics_graph import base_acceleration
 from factorgraph_dyn.equations.factors import acceleration, wrench
+from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.errors import ResidualError
+from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.notebook import html_table, short
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.solve.elimination import BayesNet, eliminate
@@ -111,12 +113,20 @@ class Solution:
         return self.eliminated or eliminate(self.graph, self.ordering, graph_units(self.state.mechanism))
 
 
-def joint_vector(state: State, kind: str, given: Floats, values: Mapping[Variable, Floats]) -> Floats:
-    """a or tau in full: what was given, and what was solved for, shape (nv,)."""
-    mechanism = state.mechanism
-    full = given.copy()
-    if not np.isnan(full).any():
-        return full
+def joint_vectors(state: State, known: Known, values: Mapping[Variable, Floats]) -> tuple[Floats, Floats]:
+    """a and tau in full: what was given, and what was solved for, shape (nv,) each."""
+    return (
+        _joint_vector(state.mechanism, "a", known.a, known.a_mask, values),
+        _joint_vector(state.mechanism, "tau", known.tau, known.tau_mask, values),
+    )
+
+
+def _joint_vector(
+    mechanism: Mechanism, kind: str, given: Floats, mask: Mask, values: Mapping[Variable, Floats]
+) -> Floats:
+    if mask.all():
+        return given.copy()
+    full = np.where(mask, given, np.nan)
     for variable, value in values.items():
         if variable.kind == kind and variable.owner in mechanism.joint_by_name:
             part = full[mechanism.v_slices[variable.owner]]
@@ -125,11 +135,6 @@ def joint_vector(state: State, kind: str, given: Floats, values: Mapping[Variabl
             else:
                 part[np.isnan(part)] = value
     return full
-
-
-def given_or_nan(known: Known) -> tuple[Floats, Floats]:
-    """The given accelerations and torques, with nan where unknown."""
-    return np.where(known.a_mask, known.a, np.nan), np.where(known.tau_mask, known.tau, np.nan)
 
 
 def check_residual(

@@ -36,13 +36,7 @@ from factorgraph_dyn.solve.scaling import (
     scale_graph,
     variable_units,
 )
-from factorgraph_dyn.solve.solution import (
-    RESIDUAL_TOLERANCE,
-    Solution,
-    check_residual,
-    given_or_nan,
-    joint_vector,
-)
+from factorgraph_dyn.solve.solution import RESIDUAL_TOLERANCE, Solution, check_residual, joint_vectors
 from factorgraph_dyn.spatial import Floats, stacked
 
 InternalWrenches = Literal["least_norm", "error", "planar"]
@@ -119,10 +113,8 @@ def solve_closed(
         values = _within_limits(mechanism, problem, values, ordering, bounded[0])
         residual = _check_residual(problem, system.rows, values, chosen, options.residual_tolerance)
     values = {variable: problem.units[variable] * value for variable, value in values.items()}
-    a, tau = given_or_nan(known)
     return Solution(
-        joint_vector(state, "a", a, values),
-        joint_vector(state, "tau", tau, values),
+        *joint_vectors(state, known, values),
         residual,
         chosen,
         graph,
