@@ -154,3 +154,32 @@ def test_orderings_that_differ_in_their_last_variables_are_two_kernels():
     other = (*usual[:3], *sorted(usual[3:]))
     for variables in (usual, other):
         assert fgd.compile(arm, "forward", ordering=fgd.Ordering("mine", variables)).ordering.variables == variables
+
+
+FULL_MEMORY = """
+import ctypes, mmap
+import numpy as np
+import factorgraph_dyn as fgd
+
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+no_reserve = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000
+reserve = lambda size: libc.mmap(None, size, 0, no_reserve, -1, 0)
+
+fgd.compile(fgd.robots.pendulum(1), "inverse", ordering="rnea")
+block = reserve(8 << 30)
+while reserve(1 << 14) > block:  # above it there is room for nothing but small parts
+    pass
+humanoid = fgd.robots.humanoid()
+q, v = humanoid.random_state(0)
+print(np.isfinite(fgd.compile(humanoid, "forward", ordering="aba")(q, v, np.zeros(humanoid.nv))).all())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reserves memory as Linux does")
+def test_code_is_linked_where_free_memory_lies_in_pieces_far_apart(own_folder):
+    done = subprocess.run([sys.executable, "-c", FULL_MEMORY], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "True"

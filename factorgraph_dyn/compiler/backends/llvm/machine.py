@@ -120,7 +120,9 @@ class LoadedCode:
 
 @cache
 def _linker(machine: Machine) -> Any:
-    return llvm.create_lljit_compiler(_target_machine(machine, 2), use_jit_link=False)
+    # JITLink keeps the parts of an object side by side; the older linker lets them lie gigabytes apart in processes
+    # that use much memory, where its addresses overflow and end the process. Of Windows' objects JITLink knows less.
+    return llvm.create_lljit_compiler(_target_machine(machine, 2), use_jit_link="windows" not in machine.triple)
 
 
 def load(code: bytes, functions: Sequence[str], machine: Machine) -> LoadedCode:
