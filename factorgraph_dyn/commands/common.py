@@ -49,6 +49,14 @@ SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the random stat
 KnownOption = Annotated[
     str, typer.Option("--known", help="For hybrid: comma-separated joints whose acceleration is given.")
 ]
+ParametersOption = Annotated[
+    str,
+    typer.Option(
+        "--parameters",
+        help="Comma-separated: what is an argument instead of a constant. Links or all: their inertial parameters; "
+        "armature[joint], damping[joint], friction[joint], gravity.",
+    ),
+]
 
 
 def split_names(text: str | None) -> list[str]:

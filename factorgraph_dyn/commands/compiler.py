@@ -11,6 +11,7 @@ import typer
 from factorgraph_dyn.commands.common import (
     FormatOption,
     KnownOption,
+    ParametersOption,
     RobotArgument,
     WideOption,
     find_robot,
@@ -32,6 +33,10 @@ def compile_kernel(
     problem: Annotated[str, typer.Option("--problem", help=f"One of {', '.join(PROBLEM_NAMES)}.")] = "forward",
     ordering: OrderingOption = None,
     known: KnownOption = "",
+    outputs: Annotated[
+        str, typer.Option("--outputs", help="Comma-separated results instead of the usual ones: a,da/dq,T[link6].")
+    ] = "",
+    parameters: ParametersOption = "",
     c: Annotated[Path | None, typer.Option("--c", help="Write C source to this file, its header beside it.")] = None,
     format: FormatOption = "table",
     wide: WideOption = False,
@@ -43,7 +48,14 @@ def compile_kernel(
     """
     mechanism = find_robot(robot)
     begin = time.perf_counter()
-    kernel = compile(mechanism, problem, ordering=ordering, known_accelerations=split_names(known))
+    kernel = compile(
+        mechanism,
+        problem,
+        ordering=ordering,
+        known_accelerations=split_names(known),
+        outputs=split_names(outputs) or None,
+        parameters=split_names(parameters) or None,
+    )
     seconds = time.perf_counter() - begin
     count = kernel.operations
     row = {
@@ -54,6 +66,7 @@ def compile_kernel(
         "additions": count.additions,
         "divisions": count.divisions,
         "sincos": count.sincos,
+        "accuracy": kernel.accuracy,
         "seconds": seconds,
     }
     if c is not None:

@@ -12,6 +12,7 @@ from factorgraph_dyn.commands.common import (
     FormatOption,
     KernelProblem,
     KnownOption,
+    ParametersOption,
     RobotArgument,
     WideOption,
     find_robot,
@@ -30,6 +31,7 @@ def search(
     budget: Annotated[float, typer.Option(help="Seconds to search.")] = 60.0,
     objective: Annotated[Objective, typer.Option(help="What shall be small.")] = "operations",
     known: KnownOption = "",
+    parameters: ParametersOption = "",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Results file to go on from and to keep up to date.")
     ] = None,
@@ -53,6 +55,7 @@ def search(
         objective=objective,
         seed=seed,
         known_accelerations=split_names(known),
+        parameters=split_names(parameters) or None,
         results=output,
         resume=resume,
     )

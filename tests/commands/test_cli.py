@@ -105,6 +105,18 @@ def test_bad_state_files(tmp_path, content, message):
     assert message in run("solve", "rrr", "--state", str(path), expect=2).stderr
 
 
+@pytest.mark.parametrize("parameters", ["", "all,gravity"])
+def test_compile_counts_what_is_asked_for(tmp_path, parameters):
+    words = ["--outputs", "a,da/dtau", "--parameters", parameters, "--c", str(tmp_path / "arm.c")]
+    (row,) = json.loads(run("compile", "rrr", *words, "--format", "json").stdout)
+    kernel = fgd.compile(
+        fgd.robots.rrr(), "forward", outputs=["a", "da/dtau"], parameters=parameters.split(",") if parameters else None
+    )
+    assert row["multiplications"] == kernel.operations.multiplications
+    assert row["accuracy"] == pytest.approx(kernel.accuracy, rel=1e-3)
+    assert ("gravity" in (tmp_path / "arm.h").read_text()) == bool(parameters)
+
+
 def test_simulate_compiles_by_default():
     row = json.loads(run("simulate", "rrr", "--duration", "0.01", "--format", "json").stdout)[0]
     graph = json.loads(run("simulate", "rrr", "--duration", "0.01", "--engine", "graph", "--format", "json").stdout)[0]
