@@ -2,7 +2,8 @@
 
 derivatives   of kernels or of the graph, along one random direction that keeps closure: the answer is the difference of
               the oracle's answers at six places along it
-parameters    kernels with ``parameters="all"`` at random bodies, beside the oracle on the mechanism that has them
+parameters    kernels with ``parameters="all"`` at random bodies, each state's own or the same for all of a long batch,
+              beside the oracle on the mechanism that has them
 kinematics    poses, Jacobians, twists, centre of mass, momentum and energies, beside the oracle's own
 rollout       three steps, beside a loop over the oracle's accelerations
 assembly      the same program as assembly and as LLVM's code: bit by bit
@@ -219,8 +220,9 @@ def _graph_derivatives(mechanism, cases, question):
 
 
 def _varied(recipe, mechanism, state, question, index) -> Case:
-    """The question on a mechanism with other bodies."""
-    rng, length = np.random.default_rng([question.seed, index]), float(own_length(mechanism))
+    """The question on a mechanism with other bodies, for every second question the same ones at all states."""
+    rng = np.random.default_rng([question.seed, index * (question.seed % 2)])
+    length = float(own_length(mechanism))
     base = next(link.name for link in mechanism.links if all(link.name != j.child for j in mechanism.joints))
     links = [link if link.name == base or not link.mass else _other(rng, link, length) for link in mechanism.links]
     other = replace(mechanism, links=links)

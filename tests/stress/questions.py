@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ MATRICES = ("iwim", "mass_matrix", "inverse_mass_matrix")
 NAMED = ("rnea", "aba", "crba", "colamd", "metis", "min_degree", "min_fill", "natural")
 SEARCH = "search"
 SHUFFLED = "shuffled"
+REPEATED = 9  # times a batch of one state, so that there is more than one vector of them
 SEARCH_BUDGET = 4.0  # seconds; rounds end it sooner and make it repeatable
 
 
@@ -193,21 +195,26 @@ def compile_kernel(mechanism, question: Question, wrenches, ordering):
 
 
 def ask_kernel(kernel, cases: list[Case], question: Question) -> list[dict[str, np.ndarray]]:
-    """The kernel's answers at all states, as one batch."""
-    arguments = {
+    """The kernel's answers at all states, as one batch; it is repeated where states share what is loaded once."""
+    arguments: dict[str, Any] = {
         "q": np.stack([case.state.q for case in cases]),
         "v": np.stack([case.state.v for case in cases]),
         "a": np.stack([case.a for case in cases]),
         "tau": np.stack([case.tau for case in cases]),
     }
-    if "parameters" in cases[0].given:
-        arguments["parameters"] = np.stack([case.given["parameters"] for case in cases])
     for link in cases[0].state.wrenches:
         arguments[f"wrench[{link}]"] = np.stack([np.asarray(case.state.wrenches[link], float) for case in cases])
+    if "parameters" in cases[0].given:
+        bodies = np.stack([case.given["parameters"] for case in cases])
+        if (bodies == bodies[0]).all():
+            arguments = {name: np.concatenate([values] * REPEATED) for name, values in arguments.items()}
+            bodies = bodies[0]
+        arguments["parameters"] = bodies
     results = kernel(*(arguments[name] for name in kernel.arguments))
     results = results if isinstance(results, tuple) else (results,)
     names = (response(question),) if question.problem in MATRICES else kernel.outputs
-    return [{name: result[i] for name, result in zip(names, results, strict=True)} for i in range(len(cases))]
+    last = range(-len(cases), 0)
+    return [{name: result[i] for name, result in zip(names, results, strict=True)} for i in last]
 
 
 def response(question: Question) -> str:
