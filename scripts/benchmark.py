@@ -283,17 +283,19 @@ def graph_calls() -> None:
         tau = np.ones(mechanism.nv)
         graph = fgd.forward_dynamics(mechanism, q, v, tau).graph
         call = best_of(lambda m=mechanism, x=(q, v, tau): fgd.forward_dynamics(m, *x), 500)
-        inside = min(fresh_elimination(mechanism, graph) for _ in range(500))
-        row = {"robot": name, "call us": 1e6 * call, "GTSAM elimination us": 1e6 * inside}
-        rows.append(row | {"ratio": call / inside})
+        row = {"robot": name, "call us": 1e6 * call}
+        for label, function in (("Cholesky", ()), ("QR", (gtsam.EliminateQR,))):
+            inside = min(fresh_elimination(mechanism, graph, *function) for _ in range(500))
+            row[f"elimination by {label} us"] = 1e6 * inside
+        rows.append(row)
     markdown("forward_dynamics through GTSAM (aba)", rows)
 
 
-def fresh_elimination(mechanism: fgd.Mechanism, graph: fgd.LinearGraph) -> float:
-    """Time of one sequential QR elimination of new factors, s."""
+def fresh_elimination(mechanism: fgd.Mechanism, graph: fgd.LinearGraph, *function: object) -> float:
+    """Time of one sequential elimination of new factors, s; by Cholesky where no other function is given."""
     order = gtsam_ordering(graph, fgd.choose_ordering(mechanism, graph, "aba"))
     factors = to_gtsam(graph)
-    return seconds(lambda: factors.eliminateSequential(order, gtsam.EliminateQR))
+    return seconds(lambda: factors.eliminateSequential(order, *function))
 
 
 def chains() -> None:
