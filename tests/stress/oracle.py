@@ -69,9 +69,9 @@ class Solved:
         return bool((moved <= UNIQUE * (np.abs(P) @ self.columns)).all())
 
 
-def powers_of_two(K, rounds: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Scales of rows and columns that bring the largest entries of both near one (Ruiz)."""
-    rows, columns = np.ones(K.shape[0], dtype=LD), np.ones(K.shape[1], dtype=LD)
+def powers_of_two(K, rows, columns, rounds: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Scales of rows and columns, near the given ones, that bring the largest entries of both near one (Ruiz)."""
+    rows, columns = (np.exp2(np.round(np.log2(scales.astype(float)))).astype(LD) for scales in (rows, columns))
     size = np.abs(K)
     for _ in range(rounds):
         scaled = rows[:, None] * size * columns
@@ -88,14 +88,18 @@ def _half_inverse(sizes) -> np.ndarray:
     return np.exp2(powers.astype(LD))
 
 
-def solve(K, b, K_terms, terms) -> Solved:
-    """K x = b by refinement in extended precision; K_terms and terms bound what K and b are summed from."""
+def solve(K, b, K_terms, terms, scales) -> Solved:
+    """K x = b by refinement in extended precision; K_terms and terms bound what K and b are summed from.
+
+    The scales are about those of rows and columns: beside equations of closure, in which there are no masses, those of
+    light links would otherwise look like nothing.
+    """
     n = K.shape[1]
     if not K.size:
         nothing = np.zeros((n, *b.shape[1:]), dtype=LD)
         contradiction = float((np.abs(b) / np.maximum(terms, TINY)).max(initial=LD(0)))
         return Solved(nothing, nothing, np.eye(n, dtype=LD), 1.0, contradiction, 0.0, np.ones(n, dtype=LD))
-    rows, columns = powers_of_two(K_terms)  # so that what is zero but for rounding stays so
+    rows, columns = powers_of_two(K_terms, *scales)  # so that what is zero but for rounding stays so
     scaled = (rows[:, None] * K * columns).astype(float)
     left, s, right = np.linalg.svd(scaled, full_matrices=True)
     rank = int((s > RANK * max(s[0], 1.0)).sum())  # its terms are of order one, if it is not
@@ -239,7 +243,18 @@ class Oracle:
                 self.gamma_terms + self.J_terms @ np.abs(a),
             ]
         )
-        return Answered(self, solve(K, b, K_terms, terms), a, tau, ua, ut)
+        of_a, of_rows = self._scales
+        scales = np.concatenate([of_a, of_rows]), np.concatenate([of_a[ua], 1 / of_a[ut], of_rows])
+        return Answered(self, solve(K, b, K_terms, terms, scales), a, tau, ua, ut)
+
+    @cached_property
+    def _scales(self) -> tuple[np.ndarray, np.ndarray]:
+        """One over the root of the inertia that each joint moves, and of equations of closure what they are then."""
+        inertia = np.diag(self.M_terms)
+        least = inertia[inertia > 0].min() if (inertia > 0).any() else LD(1)
+        of_a = 1 / np.sqrt(np.where(inertia > 0, inertia, least))
+        size = (self.J_terms * of_a).max(axis=1, initial=LD(0))
+        return of_a, 1 / np.where(size > 0, size, LD(1))
 
     def respond(self, entries) -> tuple[Answer, float]:
         """Accelerations for unit torques at the entries, under closure: (nv, inputs), and the condition."""
@@ -249,7 +264,7 @@ class Oracle:
         K_terms = np.block([[self.M_terms, self.J_terms.T], [self.J_terms, nothing]])
         b = np.zeros((self.nv + m, len(entries)), dtype=LD)
         b[entries, np.arange(len(entries))] = 1
-        solved = solve(K, b, K_terms, np.abs(b))
+        solved = solve(K, b, K_terms, np.abs(b), [np.concatenate(self._scales)] * 2)
         unique = solved.is_unique(np.eye(self.nv, self.nv + m, dtype=LD))
         free = 1 / np.sqrt(np.maximum(np.diag(self.M_terms), TINY))  # what motors do where nothing holds their joint
         usual = np.outer(free, free[entries])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn.model.sizes.units import described_in
 from tests.helpers import lossy, mixed_tree, relative_error
 from tests.mechanisms import random_planar, random_spatial, single_loop
 from tests.oracles.closed import pinocchio_accelerations
@@ -170,3 +171,20 @@ def test_rounding_of_a_rotation_gives_a_needle_no_inertia(tilt):
     mechanism = fgd.Mechanism("spun", links, [fgd.Joint("spin", "revolute", "base", "needle", T)])
     _, answered = forward(mechanism, np.array([0.3]), np.zeros(1), np.zeros(1))
     assert not answered["a"].unique
+
+
+@pytest.mark.parametrize("make", [fgd.robots.five_bar, fgd.robots.stewart, lambda: random_spatial(0)])
+@pytest.mark.parametrize("length", [1e-9, 1e-6, 1e6])
+def test_units_make_no_closed_mechanism_singular(make, length):
+    """Closure has no masses: beside it those of a micrometre's links must not look like nothing."""
+    mechanism = make()
+    described = described_in(mechanism, 1 / length, 1.0)
+    q, v = mechanism.random_state(0)
+    q_units = np.concatenate([joint.coordinate_units(length) for joint in mechanism.joints])
+    v_units = np.concatenate([joint.freedom_units(length) for joint in mechanism.joints])
+    none = np.zeros(mechanism.nv)
+    _, expected = forward(mechanism, q, v, none)
+    _, answered = forward(described, q * q_units, v * v_units, none)
+    assert answered["a"].unique
+    assert answered.condition < 10 * expected.condition
+    assert relative_error((answered["a"].value / v_units).astype(float), expected["a"].value.astype(float)) < EXACT
