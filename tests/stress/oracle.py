@@ -91,9 +91,17 @@ def _half_inverse(sizes) -> np.ndarray:
 def solve(K, b, K_terms, terms, scales) -> Solved:
     """K x = b by refinement in extended precision; K_terms and terms bound what K and b are summed from.
 
-    The scales are about those of rows and columns: beside equations of closure, in which there are no masses, those of
-    light links would otherwise look like nothing.
+    Solved with rows and columns as they are and near the given scales; the better one counts. Beside equations of
+    closure, in which there are no masses, those of light links look like nothing as they are; needles and links
+    without mass that closure holds do so by their inertias.
     """
+    plain = tuple(np.ones(size, dtype=LD) for size in K.shape)
+    found = [_solve(K, b, K_terms, terms, start) for start in (plain, scales)]
+    return min(found, key=lambda solved: (solved.null.shape[1], solved.condition))
+
+
+def _solve(K, b, K_terms, terms, scales) -> Solved:
+    """The same with rows and columns near given scales."""
     n = K.shape[1]
     if not K.size:
         nothing = np.zeros((n, *b.shape[1:]), dtype=LD)
