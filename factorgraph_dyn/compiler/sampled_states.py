@@ -26,7 +26,7 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.sizes.units import measured, natural, natural_rate
 from factorgraph_dyn.motion.closing import close_freely
-from factorgraph_dyn.motion.closure import closing_gains, closure_error, nearest_velocity
+from factorgraph_dyn.motion.closure import closing_errors, nearest_velocity
 from factorgraph_dyn.motion.random_states import closed_home, far_closed_state, keeps_freedoms, random_closed_state
 from factorgraph_dyn.spatial import Floats, stacked
 
@@ -105,9 +105,8 @@ def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:
     own = measured(mechanism)
     position, speed = np.zeros_like(q), np.zeros_like(v)
     for k, (x, u) in enumerate(zip(q / own.q, v / own.v, strict=True)):
-        gains = closing_gains(own.mechanism, x)
-        position[k] = max(closure_error(own.mechanism, x), _LEAST_OPENING) * _of_coordinates(mechanism, gains)
-        speed[k] = max(closure_error(own.mechanism, x, u), _LEAST_OPENING) * gains
+        moved, speed[k] = closing_errors(own.mechanism, x, u, _LEAST_OPENING)
+        position[k] = _of_coordinates(mechanism, moved)
     return States(mechanism, q, v * rate, position * own.q, speed * own.v * rate, rate)
 
 

@@ -132,14 +132,21 @@ def closure_error(mechanism: Mechanism, q: Floats, v: Floats | None = None) -> f
     return max((max(gap) for gap in gaps), default=0.0)
 
 
-def closing_gains(mechanism: Mechanism, q: Floats) -> Floats:
-    """How far closure errors of 1 may have moved each freedom, at least 1, shape (nv,)."""
+def closing_errors(mechanism: Mechanism, q: Floats, v: Floats, least: float) -> tuple[Floats, Floats]:
+    """How far what closure misses at a state may have moved each freedom, and its velocity, shape (nv,) each.
+
+    Args:
+        mechanism: The mechanism.
+        q, v: The state, shapes (nq,) and (nv,).
+        least: What is missed at least, as angles and lengths.
+    """
     gains, found = np.ones(mechanism.nv), constraints(mechanism, q)
     for group in loop_groups(mechanism):
         J = group_jacobian([found[i] for i in group.members], group)
         moved = np.linalg.norm(np.linalg.pinv(J, rcond=rank_tolerance(mechanism)), axis=1)
         gains[group.entries] = np.maximum(moved, 1.0)
-    return gains
+    opening = max([least, *(max(c.gap) for c in found)])
+    return opening * gains, max([opening, *(max(c.rate(v)) for c in found)]) * gains
 
 
 def relative_error(mechanism: Mechanism, q: Floats) -> float:
