@@ -3,8 +3,8 @@
     conditional of x:   R x + sum over parents p of S_p p = d
 
 Square systems use unit noise and QR, which keeps full precision where Cholesky would square the
-condition number. Where that is small, answers come from Cholesky and iterative refinement all the same, as exact in a
-third of the time. One elimination serves any number of right-hand sides: variables that are kept out
+condition number. Where that is small, answers come from Cholesky and two steps of refinement all the same, as exact and
+faster. One elimination serves any number of right-hand sides: variables that are kept out
 of the elimination appear only as parents, and ``BayesNet.respond`` back-substitutes for them.
 
 GTSAM's nets come in the order of its elimination tree, and a variable whose equations are used up keeps parents of
