@@ -374,15 +374,22 @@ class Elimination:
     def _matters(self, step: Step, parameter: int, ref: int) -> bool:
         """Whether a coefficient is one: of what nothing determines, such as forces within a loop, rounding is none.
 
-        It is as inexact as its terms, and as what has cancelled in its row, for which there is no term.
+        It is as inexact as its terms, however small a remainder their residues know, and as what has cancelled in its
+        row, for which there is no term.
         """
         if not ref or parameter not in self.result.undetermined:
             return bool(ref)
         error = self.samples.error(ref)
+        for column, entry in step.row.items():
+            term = self.tape.mul(entry, self._share(column, parameter))
+            error = np.hypot(error, self.samples.error(term))
         for column, lost in step.lost.items():
-            share = ONE if column == parameter else self.result.solution.get(column, {}).get(parameter, ZERO)
-            error = np.hypot(error, lost * self.samples.values(share))
+            error = np.hypot(error, lost * self.samples.values(self._share(column, parameter)))
         return not self.samples.is_rounding(ref, error)
+
+    def _share(self, column: int, parameter: int) -> int:
+        """The coefficient of a parameter in a column that has been solved for, or is the parameter itself."""
+        return ONE if column == parameter else self.result.solution.get(column, {}).get(parameter, ZERO)
 
 
 def condition(samples: SampledTape, misfits: Sequence[int], given: int) -> Guard:

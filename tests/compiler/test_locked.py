@@ -229,6 +229,22 @@ def test_forces_that_nothing_determines_stay_out_of_what_moves(ordering):
     assert abs(found[0]) > 1.0
 
 
+@pytest.mark.parametrize("ordering", ["natural", "aba", "colamd"])
+def test_products_of_tilts_are_as_inexact_as_the_sums_that_leave_them(ordering):
+    """Right angles written as 1.5708, an axis that leans by 1e-8: residues know 2e-14 of a force to be left."""
+    seat = pose(rotation_about(X, 1.5708) @ rotation_about(Z, 1.5708), np.array([0.1, 0.0, -0.6]))
+    joints = (
+        fgd.Joint("glide", "planar", "base", "plate"),
+        fgd.Joint("hinge", "revolute", "plate", "flap", seat, axis=X + 1e-8 * Z),
+    )
+    weld = fgd.Loop("weld", "fixed", "flap", "plate", np.eye(4), seat)
+    links = (fgd.Link("base"), body("plate"), body("flap"))
+    mechanism = fgd.Mechanism("plate", links, joints, (weld,), gravity=(0.0, 0.0, 0.0))
+    found = fgd.compile(mechanism, "forward", ordering=ordering)([0.0] * 4, [0.0] * 4, [2.0, 4.0, 0.0, 1.0])
+    center = [found[0], found[1] + 0.05 * found[2]]  # of mass, halfway between plate and flap
+    np.testing.assert_allclose(center, [1.0, 2.0], atol=AGREES)
+
+
 @pytest.mark.parametrize("ordering", ["natural", "min_fill", "colamd"])
 def test_of_forces_that_repeat_each_other_those_stay_open_that_a_row_is_not_about(ordering):
     """A force of which a row has 1e-5 beside others of the same joint would have to be 1e5 times as large."""

@@ -416,6 +416,28 @@ def test_a_proof_sees_rows_that_are_mixed_up():
         assert largest_error(wrong, rollout.kernel, rollout.problem, "semi_implicit") > HOLDS
 
 
+def nearly_flat_rhombus() -> fgd.Mechanism:
+    """Four bars of nearly one length, which lie nearly in a line at some states: closing is far from linear there."""
+    ends = [spatial.pose(np.eye(3), np.array([length, 0.0, 0.0])) for length in (1.0, 1.01)]
+    links = [fgd.Link("base"), *(fgd.Link(name, 1.0, (0.5, 0.0, 0.0), np.eye(3) / 100) for name in "abc")]
+    joints = [
+        fgd.Joint("A", "revolute", "base", "a", axis=(0, 0, 1)),
+        fgd.Joint("B", "revolute", "a", "b", ends[0], axis=(0, 0, 1)),
+        fgd.Joint("C", "revolute", "base", "c", ends[1], axis=(0, 0, 1)),
+    ]
+    return fgd.Mechanism("rhombus", links, joints, [fgd.Loop("D", "revolute", "b", "c", ends[0], ends[0], (0, 0, 1))])
+
+
+def test_a_proof_tells_curved_closures_from_mistakes():
+    rollout = compiled_rollout(nearly_flat_rhombus(), "semi_implicit")
+    assert rollout.accuracy < HOLDS
+
+    def too_long(starts, step, every):
+        return rollout.run(starts, (1 + 1e-6) * step, every)
+
+    assert largest_error(too_long, rollout.kernel, rollout.problem, "semi_implicit") > HOLDS
+
+
 def test_the_loop_is_the_same_around_ir_and_assembly():
     rollout, host = compiled_rollout(fgd.robots.rrr(), "rk4"), machine.host()
     text = emit_rollout(compiled.step_programs(rollout.kernel, "rk4"), host, segment=100)
