@@ -90,6 +90,24 @@ def inverse_adjoint(T: Array) -> Array:
     return Ad
 
 
+def left_inverse(S: Floats) -> Floats:
+    """The matrix that reads velocities off a twist S v, shape (..., n, 6).
+
+    Turns are read off the angular part alone, and slides off what these leave of the linear part: rounding of metres
+    must not turn anything, whatever a metre is to the mechanism.
+
+    Args:
+        S: Independent twists of a joint, shape (..., 6, n); where some turn, those that do have independent axes.
+    """
+    turns = np.any(S[..., :3, :] != 0.0, axis=tuple(range(S.ndim - 1)))
+    read = np.zeros((*S.shape[:-2], S.shape[-1], 6))
+    of_turns, of_slides = np.linalg.pinv(S[..., :3, turns]), np.linalg.pinv(S[..., 3:, ~turns])
+    read[..., turns, :3] = of_turns
+    read[..., ~turns, :3] = -of_slides @ S[..., 3:, turns] @ of_turns
+    read[..., ~turns, 3:] = of_slides
+    return read
+
+
 def bracket(V: Array, W: Array) -> Array:
     """The Lie bracket ad_V W of two twists, shape (6,); of numbers also with leading axes."""
     if V.ndim > 1:

@@ -69,3 +69,12 @@ def test_quaternions(q):
     unit = spatial.quaternion_of_rotation(R)
     assert min(np.abs(unit - q / np.linalg.norm(q)).max(), np.abs(unit + q / np.linalg.norm(q)).max()) < 1e-7
     assert np.abs(spatial.rotation_of_quaternion(unit) - R).max() < ROUNDING
+
+
+def test_velocities_are_read_off_twists_and_metres_turn_nothing():
+    rng = np.random.default_rng(0)
+    turn, slides = rng.normal(size=(6, 1)), np.vstack([np.zeros((3, 2)), rng.normal(size=(3, 2))])
+    S = np.hstack([slides[:, :1], turn, slides[:, 1:]])
+    read = spatial.left_inverse(S)
+    np.testing.assert_allclose(read @ S, np.eye(3), atol=1e-14)
+    assert (read[1, 3:] == 0.0).all()

@@ -3,8 +3,8 @@
 Takes a mechanism; gives states at which pivots are judged. The first ones are special:
 
     all      the neutral configuration and quarter turns from it, where pivots that are fine elsewhere vanish
-    loops    one hinge after the other at quarter turns, and any assembly mode, where values that are zero in the
-             usual one are not
+    loops    their own joints at zero, one hinge after the other at quarter turns, and any assembly mode, where values
+             that are zero in the usual one are not
 
 The rest are random; all are closed where there are loops, and loops that are locked are in every assembly mode that was
 found. The work runs once a kernel.
@@ -27,12 +27,19 @@ from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.sizes.units import measured, natural, natural_rate
 from factorgraph_dyn.motion.closing import close_freely
 from factorgraph_dyn.motion.closure import closing_errors, nearest_velocity
-from factorgraph_dyn.motion.random_states import closed_home, far_closed_state, keeps_freedoms, random_closed_state
+from factorgraph_dyn.motion.random_states import (
+    closed_at_zero,
+    closed_home,
+    far_closed_state,
+    keeps_freedoms,
+    random_closed_state,
+)
 from factorgraph_dyn.spatial import Floats, stacked
 
 SPECIAL = 16  # states that look singular, of which those of trees are quarter turns
 ORDINARY = 24
 _FAR = 4  # special states of loops in any assembly mode
+_LOOPS_AT_ZERO = 2  # that are brought there one by one
 _QUARTER_TRIES = 24  # hinges of loops that are brought to a quarter turn, which most cannot reach
 _LEAST_OPENING = 1e-15  # rad, and parts of the mechanism's length
 # Samples of loops go farther than random states do, so that kernels have a margin.
@@ -89,7 +96,7 @@ def sampled_states(mechanism: Mechanism, seed: int = 0) -> States:
     """The states at which pivots are judged, the special ones first; another seed draws others."""
     rng, is_closed, speeds = np.random.default_rng(seed), mechanism.is_closed_kind, measured(mechanism).v
     turned = [_turned(mechanism, rng, turns) for turns in range(SPECIAL - _FAR * is_closed)]
-    places = _quarter_turns(mechanism, turned, seed) if is_closed else turned
+    places = _quarter_turns(mechanism, turned, closed_at_zero(mechanism, _LOOPS_AT_ZERO), seed) if is_closed else turned
     states = [(q, nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * speeds)) for q in places]
     states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
     anywhere = partial(random_closed_state, farthest=WIDE, any_mode=True) if is_closed else Mechanism.random_state
@@ -128,15 +135,16 @@ def _turned(mechanism: Mechanism, rng: np.random.Generator, turns: int) -> Float
     return q
 
 
-def _quarter_turns(mechanism: Mechanism, places: list[Floats], seed: int) -> list[Floats]:
+def _quarter_turns(mechanism: Mechanism, places: list[Floats], others: list[Floats], seed: int) -> list[Floats]:
     """Closed configurations; all but the first have an angle within a loop at a quarter turn, as far as they get there.
 
     Args:
         mechanism: The mechanism.
         places: Where to start, and what is taken where loops do not get there.
+        others: Closed configurations that come before those at quarter turns.
         seed: Of the order in which angles are tried.
     """
-    found, wishes = places[:1], _quarters_in_loops(mechanism)
+    found, wishes = places[:1] + others, _quarters_in_loops(mechanism)
     for k in np.random.default_rng(seed).permutation(len(wishes))[:_QUARTER_TRIES]:
         if len(found) == len(places):
             break

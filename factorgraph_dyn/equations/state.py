@@ -159,7 +159,7 @@ def _loop_joint(loop: Loop, poses: dict[str, Array], twists: Mapping[str, Array]
 def _left_inverse(S: Array) -> Array:
     """The matrix that reads joint velocities off a twist S v, shape (nv, 6)."""
     if S.dtype != object:
-        return np.linalg.pinv(S)
+        return spatial.left_inverse(S)
     # Only a universal joint has a subspace of symbols: two columns.
     (a, b), (_, d) = S.T @ S
     adjugate = np.array([[d, -b], [-b, a]])

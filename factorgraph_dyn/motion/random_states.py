@@ -13,6 +13,7 @@ once a mechanism; the rest runs once a state: some milliseconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -110,6 +111,28 @@ def random_closed_state(
 def closed_home(mechanism: Mechanism) -> Floats:
     """A closed configuration, the neutral one where that can be closed, shape (nq,)."""
     return _home(mechanism).q * measured(mechanism).q
+
+
+def closed_at_zero(mechanism: Mechanism, most: int) -> list[Floats]:
+    """Closed configurations in which the frames of loops coincide, of all loops and of one, as far as they get there.
+
+    Many a loop is described by such a configuration, and its axes line up there.
+
+    Args:
+        mechanism: The mechanism.
+        most: How many loops are brought there one by one.
+    """
+    home, loops, found = closed_home(mechanism), mechanism.loops, []
+    for zeroed in (loops, *((loop,) for loop in loops[:most] if len(loops) > 1)):
+        held = tuple(replace(loop, kind="fixed") if loop in zeroed else loop for loop in loops)
+        own = measured(replace(mechanism, loops=held))
+        q, closed = home / own.q, True
+        for group in loop_groups(own.mechanism):
+            place = descend(Place(own.mechanism, q, group), iterations=FAR_ITERATIONS)
+            q, closed = place.q, closed and is_closed(place)
+        if closed and keeps_freedoms(mechanism, q * own.q, home):
+            found.append(q * own.q)
+    return found
 
 
 def far_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:

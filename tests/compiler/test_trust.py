@@ -14,7 +14,9 @@ from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.model.sizes.units import described_in, natural
 from factorgraph_dyn.motion.kinematics import link_poses
+from factorgraph_dyn.motion.random_states import closed_at_zero
 from factorgraph_dyn.spatial import inverse_pose, pose, rotation_about
+from tests.helpers import relative_error
 
 AGREES = 1e-11
 
@@ -383,6 +385,57 @@ def test_each_angle_of_a_universal_joint_in_a_loop_may_stand_at_right_angles(ord
     a = fgd.forward_dynamics(mechanism, q, np.zeros(5), np.zeros(5)).a
     expected = fgd.inverse_dynamics(mechanism, q, np.zeros(5), a, actuated=["hinge", "bend"]).tau
     np.testing.assert_allclose(kernel(q, np.zeros(5), a), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("ordering", ["aba", "crba", "colamd", "min_fill"])
+def test_forces_without_a_lever_are_proved_up_to_rounding_of_the_levers_of_their_link(ordering):
+    """A light puck on the axis of a heavy disc, two kilometres wide: pushing it turns the disc by rounding at most."""
+    disc = fgd.Link("disc", 1e4, (2e3, -2e3, 0.0), np.diag([3e10, 2e10, 2e10]))
+    puck = fgd.Link("puck", 1.0, inertia=np.eye(3))
+    joints = (fgd.Joint("turn", "revolute", "base", "disc"), fgd.Joint("slide", "planar", "disc", "puck"))
+    mechanism = fgd.Mechanism("disc", (fgd.Link("base"), disc, puck), joints)
+    assert fgd.compile(mechanism, "inverse_mass_matrix", ordering=ordering).accuracy < 1e-11
+
+
+def test_kernels_answer_where_the_frames_of_a_loop_coincide():
+    """Axes line up there, and pivots vanish that do not in any motion from home."""
+    oblique = rotation_about(np.array([0.36, 0.48, 0.8]), 1.1), rotation_about(np.array([0.48, -0.6, 0.64]), 2.1)
+    joints = (
+        fgd.Joint("plate", "planar", "base", "plate", pose(oblique[0], np.zeros(3)), axis=(0, 1, 0)),
+        fgd.Joint("ball", "spherical", "base", "ball", pose(oblique[1], np.zeros(3))),
+    )
+    links = (fgd.Link("base"), *(fgd.Link(name, 1.0, inertia=np.eye(3)) for name in ("plate", "ball")))
+    tree = fgd.Mechanism("cardan", links, joints)
+    q = np.array([0.3, 0.5, 0.2, -0.13, -0.12, -0.92, 0.0])
+    q[6] = np.sqrt(1 - q[3:6] @ q[3:6])
+    poses, end = link_poses(tree, q), pose(rotation_about(np.array([0.0, 0.6, 0.8]), 0.4), np.array([-0.5, 0.0, 0.4]))
+    there = inverse_pose(poses["plate"]) @ poses["ball"] @ end
+    mechanism = replace(tree, loops=(fgd.Loop("cardan", "universal", "ball", "plate", end, there),))
+    found = closed_at_zero(mechanism, 1)
+    assert len(found) == 1
+    assert np.abs(np.subtract(*(link_poses(mechanism, found[0])[name] @ at for name, at in
+                                (("ball", end), ("plate", there))))).max() < 1e-12  # fmt: skip
+    for ordering in ("aba", "crba", "min_fill", "colamd"):
+        assert np.isfinite(fgd.compile(mechanism, "iwim", ordering=ordering)(q)).all()
+
+
+@pytest.mark.parametrize("kind", ["planar", "helical"])
+def test_loops_that_turn_and_slide_do_not_know_metres_from_thousands_of_kilometres(kind):
+    """Their velocities are read off the links': rounding of lengths must not turn anything."""
+    length = 1e6
+    place = pose(rotation_about(np.array([0.6, 0.0, 0.8]), 0.7), np.array([0.2, -0.1, 0.4]))
+    arm, plate = (fgd.Link(name, 2.0, (0.1, 0.0, 0.2), np.diag([0.1, 0.2, 0.25])) for name in ("arm", "plate"))
+    joints = (fgd.Joint("turn", "spherical", "base", "arm"), fgd.Joint("free", "floating", "arm", "plate"))
+    loop = fgd.Loop("loop", kind, "arm", "plate", place, place, (0.3, -0.2, 1.0), 0.05 * (kind == "helical"))
+    mechanism = fgd.Mechanism("plates", (fgd.Link("base"), arm, plate), joints, (loop,))
+    large = described_in(mechanism, 1 / length, 1.0)
+    q_units = np.concatenate([joint.coordinate_units(length) for joint in joints])
+    units = np.concatenate([joint.freedom_units(length) for joint in joints])
+    (q, v), tau = mechanism.random_state(0), np.arange(9.0)
+    expected = fgd.forward_dynamics(mechanism, q, v, tau).a
+    given = q * q_units, v * units, tau * length**2 / units
+    for found in (fgd.forward_dynamics(large, *given).a, fgd.compile(large, "forward")(*given)):
+        assert relative_error(found / units, expected) < 1e-12
 
 
 @pytest.mark.parametrize("length", [1e-3, 1.0, 300.0])

@@ -39,9 +39,11 @@ from factorgraph_dyn.compiler.proof.batch_algebra import (
 )
 from factorgraph_dyn.compiler.proof.numbers import Numbers
 from factorgraph_dyn.model import Joint, Loop, Mechanism
+from factorgraph_dyn.model.sizes.lengths import reaches
 from factorgraph_dyn.motion.kinematics import joint_motion
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, left_inverse
 
+LEVERS = 0.1  # of a link's reach: so much of a lever has what acts on the link, if only up to rounding
 _CLOSURE_ROUNDING = 1e-12  # of the largest terms that a joint brings into closure
 
 
@@ -53,7 +55,7 @@ class JointAtStates:
         Ad: Carries twists from the parent to the child, shape (states, 6, 6).
         S: Motion subspace, shape (states, 6, nv).
         bias: Acceleration that the velocities make, shape (states, 6).
-        lever: Distance of the frames, shape (states,).
+        lever: Distance of the frames, at least a part of the parent's reach, shape (states,); sizes are shifted by it.
     """
 
     name: str
@@ -138,6 +140,8 @@ class ManyStates:
         self.V_size: dict[str, Floats] = {mechanism.base: np.zeros((self.states, 2))}
         self.poses: dict[str, Floats] = {mechanism.base: np.broadcast_to(np.eye(4), (self.states, 4, 4))}
         self.joints: dict[str, JointAtStates] = {}
+        self.least_levers = {name: LEVERS * reach for name, reach in reaches(mechanism).items()}
+        self.least_levers[mechanism.base] = 0.0  # no balance is about it
         for joint in mechanism.topology.outward:
             self._add(joint)
         self.directions: dict[str, Floats] = {}
@@ -153,7 +157,7 @@ class ManyStates:
         u = (S @ v[..., None])[..., 0]
         self.poses[joint.child] = self.poses[joint.parent] @ T
         V = (Ad @ self.V[joint.parent][..., None])[..., 0] + u
-        lever = np.linalg.norm(T[:, :3, 3], axis=-1)
+        lever = np.hypot(np.linalg.norm(T[:, :3, 3], axis=-1), self.least_levers[joint.parent])
         self.V[joint.child] = V
         self.V_size[joint.child] = np.hypot(shifted_sizes(self.V_size[joint.parent], lever), norms(u))
         bias = brackets(V, u) + _subspace_rates(joint, S, v)
@@ -170,7 +174,7 @@ class ManyStates:
         slip = self.V[loop.successor] - (Ad @ self.V[loop.predecessor][..., None])[..., 0]
         # The joint's own velocity is read where it is, in its frame, as the graph does: so it is off the closure, too.
         seen = slip @ inverse_adjoints(np.asarray(loop.successor_placement)[None])[0].T
-        v = (np.linalg.pinv(S_child) @ seen[..., None])[..., 0]
+        v = (left_inverse(S_child) @ seen[..., None])[..., 0]
         u = (S @ v[..., None])[..., 0]
         bias = brackets(self.V[loop.successor], u) + _subspace_rates(loop, S_child, v) @ Ad_link_child.T
         lever = np.linalg.norm(T_child_parent[:, :3, 3], axis=-1)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from factorgraph_dyn.compiler.proof.batch_algebra import transposed
-from factorgraph_dyn.compiler.proof.newton_euler import ManyStates, Response
+from factorgraph_dyn.compiler.proof.newton_euler import LEVERS, ManyStates, Response
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.carried import carried
@@ -34,7 +34,6 @@ _LEAST_INERTIA = 1e-10  # of what a joint usually moves
 _NEEDLE = 1e-20  # of the inertia that a joint carries: what a needle has about itself where its axis is rounded
 _AT_REST = 1e-5  # of what the torques would do to joints that no closure held, for those that it keeps from moving
 _CARRIED = 1e3  # condition up to which rounding of what is pushed may be carried to what stays
-_LEVERS = 0.1  # of what levers are made of: loops' forces act at places that are closed to rounding
 _REPEATED = 1e-8  # of the largest singular value of closure, below which a row repeats others
 
 
@@ -131,9 +130,12 @@ class System:
         return PlainAnswer(a, tau, *scales, self._unpacked(blur, self._given_blur(a), np.zeros(a.shape))[0])
 
     def _levered(self, left: Floats) -> Floats:
-        """What forces of closure may do to joints that they have no lever to, up to rounding, as scaled torques."""
+        """What forces of closure may do to joints that they have no lever to, up to rounding, as scaled torques.
+
+        They act at places that are closed to rounding.
+        """
         forces, _ = self.constraint_forces(left, left)
-        return np.asarray(_LEVERS * np.abs(forces) @ self.lever_sizes)
+        return np.asarray(LEVERS * np.abs(forces) @ self.lever_sizes)
 
     def _given_blur(self, a: Floats) -> Floats:
         """What accelerations that are given are measured by where they add up to nothing: closure has them rounded."""

@@ -23,7 +23,7 @@ from factorgraph_dyn.compiler.step.varied import Varied
 from factorgraph_dyn.model import Joint
 from factorgraph_dyn.motion.integrators import INTEGRATORS
 from factorgraph_dyn.motion.kinematics import integrate
-from factorgraph_dyn.spatial import LARGEST_TURN, Floats, bracket
+from factorgraph_dyn.spatial import LARGEST_TURN, Floats, bracket, left_inverse
 
 _BLOCK = 4096  # states at a time whose changes fit a processor's cache, for one freedom
 _LEAST_TERM = 1e-17  # of the series of the exponential map; smaller ones count for nothing
@@ -101,5 +101,5 @@ def _algebra(joint: Joint) -> Floats:
     """Brackets of a joint's motions: [S_k, S_j] = sum over i of S_i found[k, i, j], shape (nv, nv, nv)."""
     S = joint.constant_subspace
     assert S is not None  # only kinds whose motions are a group have coordinates other than sums of velocities
-    read = np.linalg.pinv(S)
+    read = left_inverse(S)
     return np.array([[read @ bracket(a, b) for b in S.T] for a in S.T]).transpose(0, 2, 1)

@@ -20,7 +20,7 @@ import numpy as np
 
 from factorgraph_dyn.compiler.backends.llvm.body import Body
 from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, row_functions, spread_pick, store_listed
-from factorgraph_dyn.compiler.backends.llvm.sincos import sincos_functions
+from factorgraph_dyn.compiler.backends.llvm.sincos import sincos_calls, sincos_functions
 from factorgraph_dyn.compiler.program import Operand, Program
 
 SMALL = 8  # numbers of an argument that are loaded sooner than it is asked whether they have to be
@@ -32,7 +32,7 @@ def emit_driver(body: Body, program: Program, width: int, *, fma: bool, single: 
     sizes, out_sizes = ({one.operand.size for one in moved if not one.table} for moved in (inputs, outputs))
     return "\n".join(
         [
-            sincos_functions(width, fma=fma),
+            sincos_functions(angle_counts(body), width, fma=fma),
             gather_scatter(width),
             row_functions(sizes, out_sizes, width),
             store_listed(width),
@@ -46,8 +46,13 @@ def emit_driver(body: Body, program: Program, width: int, *, fma: bool, single: 
 
 def emit_single(body: Body, program: Program, width: int, *, fma: bool) -> str:
     """What single states need of a body of their own, whose values are where the other body's are."""
-    text = [sincos_functions(width, fma=fma), evaluate_function(body, width), emit_one(body, program, width)]
-    return "\n".join(text)
+    functions = sincos_functions(angle_counts(body), width, fma=fma)
+    return "\n".join([functions, evaluate_function(body, width), emit_one(body, program, width)])
+
+
+def angle_counts(*bodies: Body) -> set[int]:
+    """How many angles some bodies take the sines of at a time."""
+    return {len(call.arguments) for body in bodies for call in body.calls if call.part is None}
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ def evaluate_function(body: Body, width: int) -> str:
         tables.append(f"@{body.name}angles{number} = private unnamed_addr constant [{count} x i32] [{slots}]")
         lines += [
             f"  %a{number} = getelementptr {vector}, ptr %w, i64 {call.results}",
-            f"  call void @sincos_batch{width}(ptr %w, ptr @{body.name}angles{number}, i64 {count}, ptr %a{number})",
+            *sincos_calls(count, width, f"@{body.name}angles{number}", f"%a{number}"),
         ]
     lines += [
         f"  %guard = load {vector}, ptr %g, align {8 * width}",

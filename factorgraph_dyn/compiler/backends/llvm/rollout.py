@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from factorgraph_dyn.compiler.backends.llvm.body import Body
-from factorgraph_dyn.compiler.backends.llvm.driver import evaluate_function
+from factorgraph_dyn.compiler.backends.llvm.driver import angle_counts, evaluate_function
 from factorgraph_dyn.compiler.backends.llvm.machine import Machine
 from factorgraph_dyn.compiler.backends.llvm.module import body_for, preamble
 from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, row_functions
@@ -86,7 +86,7 @@ class _Emitter:
             [
                 preamble(self.width),
                 "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
-                sincos_functions(self.width, fma=self.fma),
+                sincos_functions(angle_counts(*self.bodies), self.width, fma=self.fma),
                 gather_scatter(self.width),
                 row_functions(in_sizes, out_sizes, self.width),
                 *(self._tile_function("load", "gather", size) for size in sorted(in_sizes)),
