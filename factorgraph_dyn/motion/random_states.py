@@ -21,7 +21,7 @@ import numpy as np
 
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.mechanism import Mechanism
-from factorgraph_dyn.model.parts import Joint
+from factorgraph_dyn.model.parts import Joint, Loop
 from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion.closing import Place, cannot_close, close, descend, starts_for
 from factorgraph_dyn.motion.closure import nearest_velocity, openness, rank_tolerance
@@ -124,7 +124,7 @@ def closed_at_zero(mechanism: Mechanism, most: int) -> list[Floats]:
     """
     home, loops, found = closed_home(mechanism), mechanism.loops, []
     for zeroed in (loops, *((loop,) for loop in loops[:most] if len(loops) > 1)):
-        held = tuple(replace(loop, kind="fixed") if loop in zeroed else loop for loop in loops)
+        held = tuple(_welded(loop) if loop in zeroed else loop for loop in loops)
         own = measured(replace(mechanism, loops=held))
         q, closed = home / own.q, True
         for group in loop_groups(own.mechanism):
@@ -133,6 +133,10 @@ def closed_at_zero(mechanism: Mechanism, most: int) -> list[Floats]:
         if closed and keeps_freedoms(mechanism, q * own.q, home):
             found.append(q * own.q)
     return found
+
+
+def _welded(loop: Loop) -> Loop:
+    return replace(loop, kind="fixed", axis=(0.0, 0.0, 1.0), pitch=0.0)
 
 
 def far_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Floats, Floats]:

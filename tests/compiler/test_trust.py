@@ -410,7 +410,8 @@ def test_kernels_answer_where_the_frames_of_a_loop_coincide():
     q[6] = np.sqrt(1 - q[3:6] @ q[3:6])
     poses, end = link_poses(tree, q), pose(rotation_about(np.array([0.0, 0.6, 0.8]), 0.4), np.array([-0.5, 0.0, 0.4]))
     there = inverse_pose(poses["plate"]) @ poses["ball"] @ end
-    mechanism = replace(tree, loops=(fgd.Loop("cardan", "universal", "ball", "plate", end, there),))
+    axes = ((1.0, 0.0, 0.0), (0.0, 0.6, 0.8))
+    mechanism = replace(tree, loops=(fgd.Loop("cardan", "universal", "ball", "plate", end, there, axes),))
     found = closed_at_zero(mechanism, 1)
     assert len(found) == 1
     assert np.abs(np.subtract(*(link_poses(mechanism, found[0])[name] @ at for name, at in
