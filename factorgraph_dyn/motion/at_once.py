@@ -119,9 +119,12 @@ def _subspace(joint: Joint) -> Floats:
 
 def _coefficients(joint: Joint) -> Floats:
     """The matrices K of a joint, shape (6, 6, 4)."""
-    corners = np.eye(4)[:, 1:].tolist()
-    K = np.array([_adjoint(joint, _Coordinate(*corner)) for corner in corners])
+    # As far as the joint is from its parent: of less, digits would be lost beside that.
+    away = float(np.linalg.norm(joint.placement[:3, 3])) or 1.0
+    corners = np.diag([1.0, 1.0, 1.0, away])
+    K = np.array([_adjoint(joint, _Coordinate(*corner)) for corner in corners[:, 1:].tolist()])
     K[1:] -= K[0]
+    K[3] /= away
     return np.moveaxis(K, 0, -1)
 
 

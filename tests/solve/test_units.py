@@ -11,8 +11,8 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.model.sizes.units import Natural, described_in, natural
 from factorgraph_dyn.solve.dynamics import solve_dynamics
-from tests.helpers import lossy
-from tests.mechanisms import random_planar, random_spatial
+from tests.helpers import lossy, relative_error
+from tests.mechanisms import random_planar, random_spatial, single_loop
 from tests.stress.oracle import Oracle
 
 WRONG = 1e-8  # relative to the largest quantity of its kind, in the mechanism's own units
@@ -397,3 +397,32 @@ def test_rotors_with_a_mass_for_forms_sake_give_no_length(name, mass):
         expected, found = (fgd.forward_dynamics(m, q, v, tau).a for m in (massless, mechanism))
     assert_same(found, expected)
     assert_same(fgd.compile(mechanism, "forward")(q, v, tau), expected)
+
+
+# ---- the same mechanism in thousands of kilometres, or in micrometres
+
+KINDS = ("revolute", "prismatic", "helical", "universal", "spherical", "planar", "floating", "fixed")
+MANY = [
+    *(fgd.robots.random_tree(6, seed=seed, branching=1.5, kinds=("all",)) for seed in range(6)),
+    *map(single_loop, KINDS),
+    *map(random_spatial, range(8)),
+    *map(random_planar, range(4)),
+]
+
+
+@pytest.mark.parametrize(("length", "mass"), [(1e-6, 1e-9), (1e6, 1e9)])
+@pytest.mark.parametrize("k", range(len(MANY)))
+def test_a_mechanism_in_other_units_has_the_same_answers(k, length, mass):
+    mechanism = MANY[k]
+    other, units = described_in(mechanism, 1 / length, 1 / mass), units_of(mechanism, length, mass)
+    rng = np.random.default_rng(k)
+    (q, v), tau = mechanism.random_state(rng), rng.normal(size=mechanism.nv)
+    there = q * units.q, v * units.v, tau * units.tau
+    a = fgd.forward_dynamics(mechanism, q, v, tau).a
+    assert relative_error(fgd.forward_dynamics(other, *there).a / units.v, a) < SAME
+    M, M_there = fgd.mass_matrix(mechanism, q), fgd.mass_matrix(other, there[0])
+    assert relative_error(M_there * np.outer(1 / units.tau, units.v), M) < SAME
+    R, R_there = fgd.inverse_mass_matrix(mechanism, q), fgd.inverse_mass_matrix(other, there[0])
+    assert relative_error(R_there * np.outer(1 / units.v, units.tau), R) < SAME
+    if k % 4 == 0:
+        assert relative_error(fgd.compile(other, "forward")(*there) / units.v, a) < SAME

@@ -11,23 +11,20 @@ from factorgraph_dyn.compiler.program import Program
 
 ENTRY_POINTS = ("loop", "one")
 NARROW = 4  # doubles that vectors of single states hold
-MANY_SLOTS = (
-    250  # of a workspace: with fewer, single states are as fast in the body of batches, and code is not made twice
-)
 
 
 def emit_module(program: Program, machine: Machine, *, segment: int | None = None) -> str:
     """IR text of a program for a machine."""
     body = body_for(program, machine, segment=segment)
     narrow = machine.narrowed(NARROW)
-    splits = segment is None and narrow != machine and assembly.is_for(narrow) and body.slots > MANY_SLOTS
+    splits = segment is None and narrow != machine and assembly.is_for(narrow)
     driver = emit_driver(body, program, machine.width, fma=machine.fma, single=not splits)
     text = preamble(machine.width) + f"{body.text}\n{driver}\n"
     return text + _single(program, narrow) if splits else text
 
 
 def _single(program: Program, machine: Machine) -> str:
-    """What does single states in a narrower body: its values take less of the caches, its instructions less time."""
+    """What does single states in a narrower body: wide instructions take longer, their values more room."""
     body = body_for(program, machine, name="one_")
     return f"{declarations(machine.width)}{body.text}\n{emit_single(body, program, machine.width, fma=machine.fma)}\n"
 
