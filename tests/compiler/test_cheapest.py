@@ -93,6 +93,13 @@ def test_orderings_that_cost_too_much_to_count_are_not_counted(monkeypatch):
     assert traced == ["aba", "crba", "aba"]
 
 
+def test_loops_are_tried_in_colamd_too():
+    stewart = fgd.robots.stewart()
+    first, *others = cheapest.candidates(stewart, make_problem(stewart, "forward"))
+    assert first.ordering == "colamd"
+    assert all(first.traced.program.cost < other.traced.program.cost for other in others)
+
+
 def test_orderings_that_promise_nothing_are_not_counted(monkeypatch):
     robot, traced, trace = fgd.robots.humanoid(), [], cheapest.trace
     monkeypatch.setattr(cheapest, "trace", lambda *given: traced.append(given[2]) or trace(*given))

@@ -1,10 +1,10 @@
 """Which ordering a kernel is eliminated in where none is asked for: the one of fewest operations.
 
 Takes a mechanism and a problem; gives the orderings that may be taken, cheapest first: the one that a search found
-beside the classical ones and the package ships, else the classical ones that fit. These are traced and counted, not
-compiled: half a tenth of a second each for an arm. What the package ships was found for values of constant mechanisms,
-or of mechanisms with free parameters: with these and derivatives both are counted like the others. Runs once a kernel;
-the choice is remembered with it.
+beside the classical ones and the package ships, else the classical ones that fit and, for loops, colamd. These are
+traced and counted, not compiled: half a tenth of a second each for an arm. What the package ships was found for values
+of constant mechanisms, or of mechanisms with free parameters: with these and derivatives both are counted like the
+others. Runs once a kernel; the choice is remembered with it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from factorgraph_dyn.ordering.halves import joined
 from factorgraph_dyn.ordering.ordering import CLASSICAL
 
 AUTO = "auto"
+LOOPS = ("colamd",)  # are tried for loops, too: of the forward dynamics of a Stewart platform they spare 28 %
 # Operations that an ordering may be expected to have, beyond which it is not traced to count them: tracing takes a
 # second for some twenty thousand, and orderings that win are near the classical one. Expected of crba's forward
 # dynamics: an arm 2 000, a humanoid 30 000, a chain of 30 hinges 33 000; a random tree of 24 joints, where it has four
@@ -93,7 +94,7 @@ def _others(mechanism: Mechanism, problem: Problem, graph: LinearGraph) -> list[
     if not mechanism.is_closed_kind and problem.known_a.all():  # of a tree rnea only substitutes: nothing costs less
         return []
     found: dict[tuple[str, ...], str] = {}
-    for ordering in CLASSICAL:
+    for ordering in (*CLASSICAL, *(LOOPS if mechanism.loops else ())):
         with suppress(OrderingError):
             found.setdefault(choose_ordering(mechanism, graph, ordering, halves=True).variables, ordering)
     found.pop(choose_ordering(mechanism, graph, problem.classical).variables, None)

@@ -78,7 +78,7 @@ def compile(
             (q, v) -> what is asked for, by default the poses and Jacobians of the last moving links; "regressor"
             (q, v, a) -> (nv, 10 links), with which tau = Y parameters (see ``fgd.regressor``).
         ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by default, "auto",
-            that of fewest operations among the classical ones and those shipped with the package.
+            that of fewest operations among the classical ones, those shipped with the package and, for loops, colamd.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
             sought), or one boolean an entry of a.
         actuated: For inverse and iwim, the joints that have a motor; by default the joints marked actuated, for
