@@ -19,6 +19,7 @@ from math import prod
 import numpy as np
 
 from factorgraph_dyn.compiler.backends.llvm.body import Body
+from factorgraph_dyn.compiler.backends.llvm.machine import INLINE
 from factorgraph_dyn.compiler.backends.llvm.rows import gather_scatter, row_functions, spread_pick, store_listed
 from factorgraph_dyn.compiler.backends.llvm.sincos import sincos_calls, sincos_functions
 from factorgraph_dyn.compiler.program import Operand, Program
@@ -198,7 +199,7 @@ def _loop(body: Body, program: Program, width: int) -> str:
 def _dense_tiles(program: Program, inputs: Sequence[_Moved], outputs: Sequence[_Moved], width: int) -> list[str]:
     """All full tiles, where the numbers of every operand follow each other without gaps; ends in %rest with %done.
 
-    Most batches are such, and nothing has to be decided tile by tile.
+    Most batches are such: nothing has to be decided tile by tile, and what moves and computes them stands in the loop.
     """
     every = [*inputs, *outputs]
     if program.parameters or any(one.table for one in every):
@@ -217,7 +218,7 @@ def _dense_tiles(program: Program, inputs: Sequence[_Moved], outputs: Sequence[_
             f"  %way{k} = mul i64 %d, {8 * size}",
             f"  %here{k} = getelementptr i8, ptr %base{k}, i64 %way{k}",
             f"  %column{k}s = getelementptr <{width} x double>, ptr %w, i64 {one.slot}",
-            f"  call void @{move}{size}(ptr %column{k}s, ptr %here{k}, i64 {8 * size})",
+            f"  call void @{move}{size}(ptr %column{k}s, ptr %here{k}, i64 {8 * size}) {INLINE}",
         ] * (size > 0)
     return [
         *lines,
@@ -228,7 +229,7 @@ def _dense_tiles(program: Program, inputs: Sequence[_Moved], outputs: Sequence[_
         "dense:",
         "  %d = phi i64 [0, %entry], [%d1, %dense]",
         *moves["load"],
-        "  call void @evaluate(ptr %w)",
+        f"  call void @evaluate(ptr %w) {INLINE}",
         *moves["store"],
         f"  %d1 = add i64 %d, {width}",
         "  %more_dense = icmp slt i64 %d1, %whole",

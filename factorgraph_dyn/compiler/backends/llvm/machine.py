@@ -21,6 +21,7 @@ import llvmlite.binding as llvm
 from factorgraph_dyn.errors import InputError
 
 ENVIRONMENT_VARIABLE = "FACTORGRAPH_DYN_INSTRUCTIONS"
+INLINE = "alwaysinline"  # behind a call: the function stands there instead
 _WIDTHS = {"avx512": 8, "avx2": 4, "sse2": 2}
 _LEFT_OUT = {4: "-avx512f", 2: "-avx"}  # with all that builds on it; the last word about a feature counts
 _numbers = count()
@@ -102,6 +103,10 @@ def object_code(text: str, machine: Machine, *, level: int = 2) -> bytes:
     module.triple = machine.triple
     target = _target_machine(machine, level)
     module.data_layout = str(target.target_data)
+    if INLINE in text:
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.run(module, llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options()))
     return bytes(target.emit_object(module))
 
 
