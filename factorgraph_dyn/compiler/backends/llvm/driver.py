@@ -36,7 +36,7 @@ def emit_driver(body: Body, program: Program, width: int, *, fma: bool, single: 
             sincos_functions(angle_counts(body), width, fma=fma),
             gather_scatter(width),
             row_functions(sizes, out_sizes, width),
-            store_listed(width),
+            *([store_listed(width)] if any(one.table for one in outputs) else []),
             *(one.table for one in outputs),
             evaluate_function(body, width),
             _loop(body, program, width),
