@@ -30,8 +30,9 @@ from factorgraph_dyn.motion.kinematics import joint_motion
 from factorgraph_dyn.spatial import Floats, stacked
 
 HOME_TRIES = 160  # starts from which a home is sought where the neutral configuration leads to none, at most
-DOUBTS = 4  # times as many starts are worth it where the least opening is small and has been found once only
+DOUBTS = 4  # times as many starts are worth it where the least opening is small and tells nothing
 NEARLY_CLOSED, SAME_OPENING = 0.1, 1.01  # a small opening, rad or parts of the size; a factor between equal ones
+FEW_DIGITS = 1e-3  # an opening up to which a file's few digits explain it, if it is found again
 RANDOM_TRIES = 20
 RANDOM_REACH = 1.0  # from home, rad or the mechanism's size
 REACH_SHRINKS = 0.85  # with every try
@@ -365,6 +366,7 @@ def _group_home(mechanism: Mechanism, place: Place, starts: list[Floats]) -> tup
 
 
 def _may_close(tried: list[Place]) -> bool:
-    """Whether the least opening of some tries is small and was found once only, so that more of them may close."""
+    """Whether the least opening of some tries is small, and not that of few digits found again: more may close."""
     least, *others = sorted(place.opening for place in tried)
-    return least < NEARLY_CLOSED and not (others and others[0] <= SAME_OPENING * least)
+    found_again = bool(others) and others[0] <= SAME_OPENING * least
+    return least < NEARLY_CLOSED and not (found_again and least <= FEW_DIGITS)

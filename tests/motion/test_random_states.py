@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from factorgraph_dyn.model.placements import translation
 from factorgraph_dyn.model.sizes.units import Natural, described_in, measured
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.kinematics import integrate
+from factorgraph_dyn.motion.random_states import _may_close
 from tests.mechanisms import random_planar, random_spatial, single_loop
 from tests.stress.recipe import mechanism_of
 from tests.stress.trial import make_trial
@@ -244,6 +246,15 @@ def test_what_cannot_close_says_so_at_once(name):
             ask()
         assert time.process_time() - start < SOON
         assert 1.0 < caught.value.details["distance"] < 20.0
+
+
+@pytest.mark.parametrize(
+    ("openings", "may_close"),
+    [((0.017, 0.017, 0.3), True), ((5e-5, 5e-5, 0.3), False), ((5e-5, 0.3), True), ((0.5, 0.5), False)],
+)
+def test_more_starts_are_worth_it_unless_few_digits_or_far_apart(openings, may_close):
+    """A dead end that is found again says little about others: a chain of fourteen closed in one start of 82."""
+    assert _may_close([SimpleNamespace(opening=opening) for opening in openings]) is may_close
 
 
 def test_a_stretched_arm_leaves_its_dead_end():
