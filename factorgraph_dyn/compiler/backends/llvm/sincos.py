@@ -10,7 +10,7 @@ within 2 ulp, or 1e-33 |x|, for |x| up to 2^30 (2^20 without fused multiply-add)
 worth more than a microradian's billionth, the answer is nan: all angles of a batch are looked at together, by the bits
 of k, and one by one where some are too large.
 
-An operation takes the time of four, so that a processor is busy with one angle where it has room for more. Two or three
+Every step waits some four cycles for the result of the last, and a processor could begin others: two or three angles
 are computed side by side, line by line, as many as registers hold.
 
 The work runs once a kernel; the functions need no mathematics library.
@@ -79,7 +79,11 @@ def half_pi_parts(*places: int, floats: int = 1) -> tuple[float, ...]:
 
 def farthest(*, fma: bool) -> float:
     """The largest angle that has a sine and cosine, rad."""
-    return 2.0 ** (_LARGEST_BITS if fma else _LARGEST_BITS_WITHOUT_FMA)
+    return 2.0 ** _largest_bits(fma)
+
+
+def _largest_bits(fma: bool) -> int:
+    return _LARGEST_BITS if fma else _LARGEST_BITS_WITHOUT_FMA
 
 
 def angle_groups(count: int, width: int) -> dict[int, int]:
@@ -187,7 +191,7 @@ class _Angle:
 
     def _gather_bits(self) -> None:
         """From k + 2^bits, which has no bits above that one where the angle is small enough."""
-        bits = _LARGEST_BITS if self.fma else _LARGEST_BITS_WITHOUT_FMA
+        bits = _largest_bits(self.fma)
         (round_bits,) = struct.unpack("<q", struct.pack("<d", _ROUND))
         biased = self._line("biased", f"sub {self.integers} {self.k_bits}, splat (i64 {round_bits - 2**bits})")
         before = f"%beyond.{self.number - 1}" if self.number else "%before"
@@ -227,7 +231,7 @@ class _Angle:
 def _group_function(angles: Sequence[_Angle], width: int, fma: bool) -> str:
     """@sincos<size>x<width>(workspace, table of slots, groups, results): a loop over groups of angles."""
     integers, size = f"<{width} x i64>", len(angles)
-    largest = 2 ** ((_LARGEST_BITS if fma else _LARGEST_BITS_WITHOUT_FMA) + 1) - 1
+    largest = 2 ** (_largest_bits(fma) + 1) - 1
     side_by_side = [line for lines in zip(*(angle.lines for angle in angles), strict=True) for line in lines]
     return _over_angles(
         f"sincos{size}x{width}",
