@@ -22,7 +22,7 @@ from factorgraph_dyn.ordering.halves import joined
 from factorgraph_dyn.ordering.ordering import CLASSICAL
 
 AUTO = "auto"
-LOOPS = ("colamd",)  # are tried for loops, too: of the forward dynamics of a Stewart platform they spare 28 %
+TRIED_FOR_LOOPS = ("colamd",)  # beside the classical ones: it spares a Stewart platform 28 % of forward dynamics
 # Operations that an ordering may be expected to have, beyond which it is not traced to count them: tracing takes a
 # second for some twenty thousand, and orderings that win are near the classical one. Expected of crba's forward
 # dynamics: an arm 2 000, a humanoid 30 000, a chain of 30 hinges 33 000; a random tree of 24 joints, where it has four
@@ -94,7 +94,7 @@ def _others(mechanism: Mechanism, problem: Problem, graph: LinearGraph) -> list[
     if not mechanism.is_closed_kind and problem.known_a.all():  # of a tree rnea only substitutes: nothing costs less
         return []
     found: dict[tuple[str, ...], str] = {}
-    for ordering in (*CLASSICAL, *(LOOPS if mechanism.loops else ())):
+    for ordering in (*CLASSICAL, *(TRIED_FOR_LOOPS if mechanism.loops else ())):
         with suppress(OrderingError):
             found.setdefault(choose_ordering(mechanism, graph, ordering, halves=True).variables, ordering)
     found.pop(choose_ordering(mechanism, graph, problem.classical).variables, None)

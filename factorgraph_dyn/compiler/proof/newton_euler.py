@@ -140,8 +140,8 @@ class ManyStates:
         self.V_size: dict[str, Floats] = {mechanism.base: np.zeros((self.states, 2))}
         self.poses: dict[str, Floats] = {mechanism.base: np.broadcast_to(np.eye(4), (self.states, 4, 4))}
         self.joints: dict[str, JointAtStates] = {}
-        self.least_levers = {name: LEVERS * reach for name, reach in reaches(mechanism).items()}
-        self.least_levers[mechanism.base] = 0.0  # no balance is about it
+        self._least_levers = {name: LEVERS * reach for name, reach in reaches(mechanism).items()}
+        self._least_levers[mechanism.base] = 0.0  # no balance is about it
         for joint in mechanism.topology.outward:
             self._add(joint)
         self.directions: dict[str, Floats] = {}
@@ -157,7 +157,7 @@ class ManyStates:
         u = (S @ v[..., None])[..., 0]
         self.poses[joint.child] = self.poses[joint.parent] @ T
         V = (Ad @ self.V[joint.parent][..., None])[..., 0] + u
-        lever = np.hypot(np.linalg.norm(T[:, :3, 3], axis=-1), self.least_levers[joint.parent])
+        lever = np.hypot(np.linalg.norm(T[:, :3, 3], axis=-1), self._least_levers[joint.parent])
         self.V[joint.child] = V
         self.V_size[joint.child] = np.hypot(shifted_sizes(self.V_size[joint.parent], lever), norms(u))
         bias = brackets(V, u) + _subspace_rates(joint, S, v)
