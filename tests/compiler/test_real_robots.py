@@ -104,6 +104,23 @@ def test_cassie_whose_right_foot_its_file_locks():
         assert relative_error(fgd.forward_dynamics(meant, q, v, tau).a, a) < TOLERANCE
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(ROBOTS is None, reason="example-robot-data is not installed")
+def test_icub_where_its_mass_matrix_is_worst():
+    """Condition 1.5e7 with a diagonal of ones: a solve on a rounded mass matrix keeps nine digits, kernels more."""
+    mechanism = fgd.load(ROBOTS / "icub_description/robots/icub.urdf", folder=ROBOTS)
+    rng = np.random.default_rng(0)
+    q, v = [mechanism.random_state(rng) for _ in range(17)][-1]
+    tau, none = rng.normal(size=mechanism.nv), np.zeros(mechanism.nv, dtype=bool)
+    M = fgd.mass_matrix(mechanism, q)
+    assert np.linalg.cond(M / np.sqrt(np.outer(np.diag(M), np.diag(M)))) > 1e7
+    a = Oracle(mechanism, q, v).ask(np.zeros(mechanism.nv), tau, none, ~none)["a"].value.astype(float)
+    for ordering in ("aba", "crba", "colamd"):
+        kernel = fgd.compile(mechanism, "forward", ordering=ordering)
+        assert relative_error(kernel(q, v, tau), a) < TOLERANCE
+        assert relative_error(fgd.forward_dynamics(mechanism, q, v, tau, ordering=ordering).a, a) < TOLERANCE
+
+
 def closure_values(mechanism, q, v):
     """The singular values of the closure's Jacobian, the largest of them 1."""
     values = np.linalg.svd(fgd.constraints(mechanism, q, v).J, compute_uv=False)

@@ -5,8 +5,9 @@ matrix M and the forces h of
 
     M(q) a + h(q, v) = tau
 
-for the open tree, loops and couplings left out, in our order of joints, with quaternions x, y, z, w
-and body twists [omega; v]. Damping, friction and springs that an engine ignores are added from the mechanism.
+and its own answer for a: of the open tree, loops and couplings left out, in our order of joints, with quaternions
+x, y, z, w and body twists [omega; v]. Damping, friction and springs that an engine ignores are added from the
+mechanism.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ class Engine(Protocol):
 
     def forces(self, q: Floats, v: Floats) -> Floats:
         """h at q, v, shape (nv,)."""
+
+    def accelerations(self, q: Floats, v: Floats, tau: Floats) -> Floats:
+        """a under tau by the engine's own algorithm, shape (nv,)."""
 
 
 def engine_of(mechanism: Mechanism, path: Path) -> Engine:

@@ -131,6 +131,10 @@ class MujocoEngine:
         h = self._X(q).T @ (theirs + inertia @ self._X_dot_v(q, v))
         return np.asarray(h + joint_effect(self.mechanism, "friction") * np.sign(v))
 
+    def accelerations(self, q: Floats, v: Floats, tau: Floats) -> Floats:
+        """a under tau by factors of M, as MuJoCo solves, shape (nv,)."""
+        return np.asarray(np.linalg.solve(self.mass_matrix(q), tau - self.forces(q, v)))
+
     def _M(self) -> Floats:
         M = np.zeros((self.model.nv, self.model.nv))
         try:

@@ -135,6 +135,13 @@ class PinocchioEngine:
         h[self.order] = pin.nonLinearEffects(self.model, self.data, self._q(q), v[self.order])
         return h + joint_losses(self.mechanism, q, v)
 
+    def accelerations(self, q: Floats, v: Floats, tau: Floats) -> Floats:
+        """a under tau by articulated bodies, shape (nv,)."""
+        a = np.empty(self.model.nv)
+        driving = (tau - joint_losses(self.mechanism, q, v))[self.order]
+        a[self.order] = pin.aba(self.model, self.data, self._q(q), v[self.order], driving)
+        return a
+
     def _q(self, q: Floats) -> Floats:
         theirs = np.array(pin.neutral(self.model))
         for joint in self.mechanism.movable_joints:
