@@ -91,9 +91,13 @@ class States:
         return values
 
 
-@lru_cache(maxsize=16)  # closed states are solved for one by one
 def sampled_states(mechanism: Mechanism, seed: int = 0) -> States:
     """The states at which pivots are judged, the special ones first; another seed draws others."""
+    return _drawn(mechanism, seed)
+
+
+@lru_cache(maxsize=16)  # closed states are solved for one by one; the seed in one place only, as the cache tells calls
+def _drawn(mechanism: Mechanism, seed: int) -> States:
     rng, is_closed, speeds = np.random.default_rng(seed), mechanism.is_closed_kind, measured(mechanism).v
     turned = [_turned(mechanism, rng, turns) for turns in range(SPECIAL - _FAR * is_closed)]
     places = _quarter_turns(mechanism, turned, closed_at_zero(mechanism, _LOOPS_AT_ZERO), seed) if is_closed else turned

@@ -21,6 +21,7 @@ from tests.helpers import lossy, mixed_tree, relative_error
 
 trace_module = sys.modules["factorgraph_dyn.compiler.trace"]
 compile_module = sys.modules["factorgraph_dyn.compiler.kernel.compile"]
+sampled_states_module = sys.modules["factorgraph_dyn.compiler.sampled_states"]
 SMALL_ERROR = 1e-6  # a wrong number that looks right
 
 PROBLEMS = {
@@ -205,6 +206,18 @@ def test_small_errors_in_oblique_planes_are_seen(tilt):
     kernel, asked = compile(mechanism, "forward"), make_problem(mechanism, "forward")
     assert Trial(mechanism, asked).judge(kernel.gufunc).is_good
     assert not Trial(mechanism, asked).judge(lambda *args: kernel.gufunc(*args) * (1 + SMALL_ERROR)).holds
+
+
+@pytest.mark.parametrize("make", [fgd.robots.four_bar, fgd.robots.rrr])
+@pytest.mark.parametrize("problem", ["forward", "inverse"])
+def test_a_proof_is_set_up_once(make, problem, no_cache, monkeypatch):
+    """However many orderings are tried; and it takes the states at which pivots were judged, without drawing them."""
+    trials, draws = [], []
+    set_up, draw = compile_module._trial, sampled_states_module._with_errors
+    monkeypatch.setattr(compile_module, "_trial", lambda *args: trials.append(args) or set_up(*args))
+    monkeypatch.setattr(sampled_states_module, "_with_errors", lambda *args: draws.append(args) or draw(*args))
+    compile(replace(make(), name="afresh"), problem)
+    assert (len(trials), len(draws)) == (1, 1)
 
 
 def test_what_nobody_can_judge_is_not_proved():

@@ -157,13 +157,14 @@ def _compiled(
     ordering: OrderingLike,
     host: machine.Machine,
     traced: Traced | None = None,
+    trial: Trial | EstimateTrial | None = None,
 ) -> Kernel:
-    """The kernel in an ordering, from the cache or made; what has been traced already is not traced again."""
+    """The kernel in an ordering, from the cache or made; what has been traced or set up already is not made again."""
     name = _key(mechanism, problem, ordering, host)
     entry = cache.read(name)
     code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is None or code is None:
-        entry, code = _proved(mechanism, problem, ordering, host, traced)
+        entry, code = _proved(mechanism, problem, ordering, host, traced, trial)
         cache.write(name, entry)
     return _kernel(mechanism, problem, ordering, entry.facts, code)
 
@@ -190,7 +191,7 @@ def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -
         CompileError: As the classical ordering does.
     """
     *cheaper, classical = candidates(mechanism, problem)
-    trial = Trial(mechanism, with_closing_derivatives(mechanism, problem))
+    trial = _trial(mechanism, problem)
     for candidate in cheaper:
         with suppress(CompileError):
             made = _attempt(trial, mechanism, problem, candidate.ordering, CHEAP, host, candidate.traced)
@@ -198,12 +199,12 @@ def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -
                 cache.write(_key(mechanism, problem, candidate.ordering, host), made.entry)
                 return _kernel(mechanism, problem, candidate.ordering, made.entry.facts, made.code), candidate.ordering
     try:
-        return _compiled(mechanism, problem, classical.ordering, host, classical.traced), classical.ordering
+        return _compiled(mechanism, problem, classical.ordering, host, classical.traced, trial), classical.ordering
     except CompileError:
         if trial.is_regular:  # nobody asked for this ordering, and the problem has an answer
             for ordering in _GENERAL:
                 with suppress(CompileError):
-                    return _compiled(mechanism, problem, ordering, host), ordering
+                    return _compiled(mechanism, problem, ordering, host, trial=trial), ordering
         raise
 
 
@@ -263,7 +264,8 @@ def _proved(
     problem: Problem,
     ordering: OrderingLike,
     host: machine.Machine,
-    traced: Traced | None = None,
+    traced: Traced | None,
+    trial: Trial | EstimateTrial | None,
 ) -> tuple[cache.Entry, machine.LoadedCode]:
     """The code of the first route whose proof leaves nothing to wish for, or of the best that holds.
 
@@ -272,8 +274,7 @@ def _proved(
     """
     made: list[_Made] = []
     refusals: list[CompileError] = []
-    whole = with_closing_derivatives(mechanism, problem)
-    trial = EstimateTrial(mechanism, problem) if problem.measurements else Trial(mechanism, whole)
+    trial = trial or _trial(mechanism, problem)
     for route in (CHEAP, *CAREFUL):
         try:
             known = traced if route == CHEAP else None
@@ -299,6 +300,13 @@ def _proved(
             proof=best.proof,
         )
     return best.entry, best.code
+
+
+def _trial(mechanism: Mechanism, problem: Problem) -> Trial | EstimateTrial:
+    """What any kernel of the problem is proved by."""
+    if problem.measurements:
+        return EstimateTrial(mechanism, problem)
+    return Trial(mechanism, with_closing_derivatives(mechanism, problem))
 
 
 def _trace(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, route: Route) -> Traced:
