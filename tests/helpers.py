@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import gtsam
 import numpy as np
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn import spatial
 from factorgraph_dyn.model.joint_kinds import KINDS
 from factorgraph_dyn.solve.elimination import gtsam_ordering
+from factorgraph_dyn.spatial import Floats
 
 MOVABLE_KINDS = tuple(kind for kind in KINDS if kind != "fixed")
 
@@ -62,3 +65,27 @@ def held_before(graph: fgd.LinearGraph, names: Sequence[str], name: str) -> gtsa
         if key in factor.keys() and factor.rows():  # noqa: SIM118
             gathered.push_back(factor)
     return gathered
+
+
+def turned(mechanism: fgd.Mechanism, turn: Floats) -> fgd.Mechanism:
+    """The mechanism mounted otherwise, gravity turned with it: every answer in joints stays what it was.
+
+    Args:
+        mechanism: The mechanism.
+        turn: A rotation vector, rad.
+    """
+    T = spatial.exponential(np.array([*turn, 0.0, 0.0, 0.0]))
+    joints = [
+        replace(joint, placement=T @ joint.placement) if joint.parent == mechanism.base else joint
+        for joint in mechanism.joints
+    ]
+    loops = [
+        replace(loop, predecessor_placement=T @ loop.predecessor_placement)
+        if loop.predecessor == mechanism.base
+        else replace(loop, successor_placement=T @ loop.successor_placement)
+        if loop.successor == mechanism.base
+        else loop
+        for loop in mechanism.loops
+    ]
+    gravity = T[:3, :3] @ np.array(mechanism.gravity)
+    return replace(mechanism, joints=tuple(joints), loops=tuple(loops), gravity=tuple(gravity))

@@ -182,7 +182,7 @@ def posterior(rows: Evidence, tolerance: float, unsure: float | None) -> Posteri
     Raises:
         InputError: Exact rows contradict each other.
     """
-    unit, lengths = _unit_length(rows, tolerance)
+    unit, lengths = of_unit_length(rows, tolerance)
     y, s, L = unit.y, unit.s, unit.L
     basis = Basis(unit.K, s, tolerance)
     first = np.array(basis.chosen, dtype=int)
@@ -203,7 +203,7 @@ def posterior(rows: Evidence, tolerance: float, unsure: float | None) -> Posteri
     return Posterior(basis, expected, L[first] @ left, -noises, told, gain, chi_square, likelihood)
 
 
-def _unit_length(rows: Evidence, tolerance: float) -> tuple[Evidence, Floats]:
+def of_unit_length(rows: Evidence, tolerance: float) -> tuple[Evidence, Floats]:
     """The rows at unit length, or zero where nothing but rounding is left of them, and their lengths."""
     lengths = np.linalg.norm(rows.K, axis=1)
     silent = lengths <= tolerance * rows.K_terms

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn import spatial
 from factorgraph_dyn.compiler import compile
 from factorgraph_dyn.compiler.kernel import cache
 from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates
@@ -17,7 +16,7 @@ from factorgraph_dyn.compiler.proof.proof import ALLOWED, GOOD, Trial
 from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.model.sizes.units import described_in, natural
-from tests.helpers import lossy, mixed_tree, relative_error
+from tests.helpers import lossy, mixed_tree, relative_error, turned
 
 trace_module = sys.modules["factorgraph_dyn.compiler.trace"]
 compile_module = sys.modules["factorgraph_dyn.compiler.kernel.compile"]
@@ -188,21 +187,7 @@ def test_small_errors_of_closed_mechanisms_are_seen(make, problem):
 @pytest.mark.parametrize("tilt", [(0.0, 0.0, 0.0), (1e-7, 0.0, 0.0), (0.3, 0.7, -0.2)])
 def test_small_errors_in_oblique_planes_are_seen(tilt):
     """Equations out of the plane are rounding, and must not count as closure that leaves nothing free."""
-    turn = spatial.exponential(np.array([*tilt, 0.0, 0.0, 0.0]))
-    straight = fgd.robots.four_bar()
-    joints = [
-        replace(joint, placement=turn @ joint.placement) if joint.parent == straight.base else joint
-        for joint in straight.joints
-    ]
-    loops = [
-        replace(loop, predecessor_placement=turn @ loop.predecessor_placement)
-        if loop.predecessor == straight.base
-        else replace(loop, successor_placement=turn @ loop.successor_placement)
-        if loop.successor == straight.base
-        else loop
-        for loop in straight.loops
-    ]
-    mechanism = replace(straight, joints=tuple(joints), loops=tuple(loops))
+    mechanism = turned(fgd.robots.four_bar(), tilt)
     kernel, asked = compile(mechanism, "forward"), make_problem(mechanism, "forward")
     assert Trial(mechanism, asked).judge(kernel.gufunc).is_good
     assert not Trial(mechanism, asked).judge(lambda *args: kernel.gufunc(*args) * (1 + SMALL_ERROR)).holds

@@ -16,7 +16,7 @@ from factorgraph_dyn.compiler.estimator.plain import PlainRows
 from factorgraph_dyn.compiler.proof.newton_euler import ManyStates
 from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.equations.given import Mask
-from factorgraph_dyn.equations.posterior import INDEPENDENT, Basis, Evidence
+from factorgraph_dyn.equations.posterior import INDEPENDENT, Basis, Evidence, of_unit_length
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.sensors import Acceleration, ExternalWrench, Torque
 from factorgraph_dyn.errors import CompileError
@@ -47,8 +47,9 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
     plain, nothing = PlainRows(here, problem), np.zeros(problem.size_of(mechanism, "values"))
     found = [plain.evidence(state, nothing) for state in range(here.states)]
     worth = _preferences(mechanism, problem, len(found[0].y))
-    rows = [(K, s / worth) for K, s in map(_unit_rows, found)]
-    choices = {tuple(sorted(Basis(K, s, dependence(mechanism)).chosen)) for K, s in rows}
+    unsaid = dependence(mechanism)
+    rows = [(unit.K, unit.s / worth) for unit, _ in (of_unit_length(evidence, unsaid) for evidence in found)]
+    choices = {tuple(sorted(Basis(K, s, unsaid).chosen)) for K, s in rows}
     best = min(choices, key=lambda choice: max(_growth(K, s, choice) for K, s in rows))
     return _readings(mechanism, problem, found[0], best)
 
@@ -59,13 +60,6 @@ def _preferences(mechanism: Mechanism, problem: Problem, rows: int) -> Floats:
     liked = [np.full(sensor.size(mechanism), isinstance(sensor, PREFERRED)) for sensor in sensors]
     said = np.concatenate(liked)[_spoken(mechanism, problem)]
     return np.concatenate([np.ones(rows - len(said)), np.where(said, PREFERENCE, 1.0)])
-
-
-def _unit_rows(evidence: Evidence) -> tuple[Floats, Floats]:
-    """Rows of unit length, and their standard deviations."""
-    lengths = np.linalg.norm(evidence.K, axis=1)
-    lengths = np.where(lengths > 0, lengths, 1.0)
-    return evidence.K / lengths[:, None], evidence.s / lengths
 
 
 def _growth(K: Floats, s: Floats, chosen: tuple[int, ...]) -> float:

@@ -42,6 +42,7 @@ class PlainRows:
         here: The mechanism at the states.
         offset: Every variable by name for z = 0, shape (states, 1, size).
         columns: The same for units of z, without gravity and velocities, shape (states, k, size).
+        sizes: Of the terms that torques and what closure misses are summed from, likewise.
         units: Of z, shape (k,).
     """
 
@@ -52,12 +53,12 @@ class PlainRows:
         own = natural(mechanism)
         held = np.full(self.forces, own.work)
         self.units = np.concatenate([own.v, *(own.wrench for _ in self.frames), held])
-        self.offset = self._variables(np.zeros((here.states, 1, len(self.units))), still=False)
+        self.offset, _ = self._variables(np.zeros((here.states, 1, len(self.units))), still=False)
         unit = np.broadcast_to(np.diag(self.units), (here.states, len(self.units), len(self.units)))
-        self.columns = self._variables(unit, still=True)
+        self.columns, self.sizes = self._variables(unit, still=True)
 
-    def _variables(self, z: Floats, *, still: bool) -> dict[str, Floats]:
-        """Every variable for columns of z, by name; what closure misses under the name "closure"."""
+    def _variables(self, z: Floats, *, still: bool) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """Every variable for columns of z, by name, what closure misses as "closure"; and sizes of terms."""
         here, mechanism, nv = self.here, self.here.mechanism, self.here.mechanism.nv
         a, held = z[..., :nv], z[..., len(self.units) - self.forces :]
         found = {"a": a}
@@ -68,12 +69,13 @@ class PlainRows:
             loads.add(link, W @ inverse_adjoints(np.asarray(T)))
             found[f"W[{frame}]"] = W
         response = here.response(a, still=still, loads=loads)
-        found["tau"] = response.tau - self._coupled(held)
+        coupled = self._coupled(held)
+        found["tau"] = response.tau - coupled
         found["closure"] = response.missed
         found |= {f"A[{link}]": A for link, A in response.A.items()}
         found |= {f"F[{joint}]": F for joint, F in response.F.items()}
         found |= {f"F[{loop}]": F for loop, (F, _) in wrenches.items()}
-        return found
+        return found, {"tau": response.tau_size + np.abs(coupled), "closure": response.missed_size}
 
     def _coupled(self, held: Floats) -> Floats:
         """The torques of couplings, which come after the loops."""
@@ -116,7 +118,8 @@ class PlainRows:
 
     def _exact(self, state: int, name: str, entries: Mask) -> Evidence:
         K, y = self.columns[name][state].T[entries], -self.offset[name][state, 0][entries]
-        return Evidence(K, y, np.zeros((len(y), 0)), np.linalg.norm(K, axis=1), np.abs(y), (name,) * len(y))
+        terms = np.linalg.norm(self.sizes[name][state].T[entries], axis=1)
+        return Evidence(K, y, np.zeros((len(y), 0)), terms, np.abs(y), (name,) * len(y))
 
     def _said(self, state: int, sensor: Sensor, values: Floats) -> Evidence:
         K, expected, terms = (part[state] for part in self._reading(sensor))

@@ -24,13 +24,16 @@ def evidence(form: FreeForm, factor: Factor, label: str, noise: Noise | None = N
     k = form.N.shape[1]
     K, terms = np.zeros((rows.rows, k)), np.zeros((rows.rows, k))
     y, y_terms = np.array(rows.rhs, dtype=np.float64), np.abs(factor.rhs).astype(np.float64)
+    usual = np.zeros(rows.rows)
     for variable, block in rows.blocks:
         place = form.places[variable]
         K += block @ form.N[place]
         terms += np.abs(block) @ np.abs(form.N[place])
+        usual += np.abs(block) @ form.units[place]
         y -= block @ form.offset[place]
         y_terms += np.abs(block) @ np.abs(form.offset[place])
-    K_terms = np.linalg.norm(terms, axis=1)
+    # N is a sum, too: of what an unknown cannot do, such as leaving its plane, rounding of its unit is left.
+    K_terms = np.maximum(np.linalg.norm(terms, axis=1), usual)
     if noise is None:
         return Evidence(K, y, np.zeros((rows.rows, 0)), K_terms, y_terms, (label,) * rows.rows)
     says = np.isfinite(noise.s)
