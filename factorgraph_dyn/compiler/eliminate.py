@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from factorgraph_dyn.compiler.pivots import Pivot, Pivots, Row, RowScales
+from factorgraph_dyn.compiler.pivots import GOOD_QUALITY, Pivot, Pivots, Row, RowScales
 from factorgraph_dyn.compiler.program import Guard
 from factorgraph_dyn.compiler.tape.samples import UNIT_ROUNDOFF, SampledTape
 from factorgraph_dyn.compiler.tape.tape import ONE, ZERO, Samples, Tape
@@ -90,6 +90,7 @@ class Elimination:
         *,
         magnitudes: Mapping[int, float] | None = None,
         noisy: bool = False,
+        quality: float = GOOD_QUALITY,
         given: int | None = None,
         scales: RowScales | None = None,
     ) -> None:
@@ -103,6 +104,7 @@ class Elimination:
             magnitudes: How large the unknowns are beside each other, by column.
             noisy: Whether equations may repeat each other up to rounding, as those of loops do; what is left of
                 a repeated one is then looked for after every step.
+            quality: From which on a pivot is good.
             given: One over the squared size of the given values that the equations may contradict; without it
                 there are none, and what is left of the equations follows from the state.
             scales: Scales of rows by their entries, which eliminations of the same equations share.
@@ -129,6 +131,7 @@ class Elimination:
             {column: self.magnitudes.get(column, 1.0) for column in self.position},
             {} if scales is None else scales,
             noisy=noisy,
+            quality=quality,
         )
         self.lost: dict[int, dict[int, Samples]] = defaultdict(dict)  # errors of what cancelled, by row and column
         self.steps: list[Step] = []
@@ -143,6 +146,7 @@ class Elimination:
             unknowns,
             magnitudes=self.magnitudes,
             noisy=self.noisy,
+            quality=self.pivots.quality,
             given=self.given,
             scales=self.pivots.known_scales,
         )

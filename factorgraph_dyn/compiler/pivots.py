@@ -9,9 +9,9 @@ nor millimetres nor the length of a chain sway the choice. An unknown's size cou
 chain the 1 that stands before a link's acceleration is as good a pivot at the base as at the tip, although the inertias
 beside it grow with the number of links.
 
-Among the pairs of quality 0.1 or more, entries that keep their sign in all states come first, of these 1 and -1, then
-the row whose last unknown is eliminated soonest, then the fewest operations (Markowitz 1957). What is cheapest is
-judged first, so that few qualities have to be computed.
+Among the pairs of quality 0.1 or more (0.5 where a careful route asks for it), entries that keep their sign in all
+states come first, of these 1 and -1, then the row whose last unknown is eliminated soonest, then the fewest operations
+(Markowitz 1957). What is cheapest is judged first, so that few qualities have to be computed.
 
 The work runs once a pivot.
 """
@@ -30,7 +30,7 @@ from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.tape import ONE, Samples
 
 GOOD_QUALITY = 0.1
-"""Pivots at least this large beside the others of their column lose no digits."""
+"""Pivots at least this large beside the others of their column lose no digits in orderings that mix little."""
 
 _ROW_ROUNDING = 1e-6  # part of a row's usual scale that is taken for rounding
 _FAINT = 0.1  # of the same unknown's other entries in a row: what is smaller decides nothing that they leave open
@@ -70,6 +70,7 @@ class Pivots:
         scales: RowScales,
         *,
         noisy: bool = False,
+        quality: float = GOOD_QUALITY,
     ) -> None:
         """Start without anything known.
 
@@ -81,9 +82,11 @@ class Pivots:
             units: How large the unknowns are beside each other, by column.
             scales: Scales of rows, which eliminations of the same equations share.
             noisy: Whether equations may repeat each other up to rounding.
+            quality: From which on a pivot is good.
         """
         self.samples = samples
         self.noisy = noisy
+        self.quality = quality
         self.rows = rows
         self.holding = holding
         self.position = position
@@ -123,7 +126,7 @@ class Pivots:
                 pivot = judged[column][number]
                 if pivot.everywhere == 1.0 and not good:
                     return pivot  # none is better
-                if pivot.everywhere >= GOOD_QUALITY and self.keeps_sign(self.rows[number][column]):
+                if pivot.everywhere >= self.quality and self.keeps_sign(self.rows[number][column]):
                     good.append(pivot)
             if good:
                 return max(good, key=lambda pivot: pivot.quality)
@@ -164,10 +167,10 @@ class Pivots:
     def _second_best(self, found: tuple[_Cost, Pivot]) -> tuple[float, ...]:
         """The order of pairs of which none is good everywhere and keeps its sign."""
         cost, pivot = found
-        if pivot.quality < GOOD_QUALITY:
+        if pivot.quality < self.quality:
             return 2, -pivot.quality
         crosses = not self.keeps_sign(self.rows[pivot.row][pivot.column])
-        return pivot.everywhere < GOOD_QUALITY, crosses, *cost, -pivot.quality
+        return pivot.everywhere < self.quality, crosses, *cost, -pivot.quality
 
     def _judged(self, column: int) -> dict[int, Pivot]:
         """The pivots of a column by row."""

@@ -198,6 +198,7 @@ class Draft:
         nodes, uses, residues, constants = self.nodes, self.uses, tape.residue, tape.constants
         known = {residues[index]: index for index in nodes}
         fresh: dict[int, int] = {}
+        lowest = len(tape)  # no value of the tape before it reads a later one
         for index in sorted(nodes):
             operation, x, y = nodes.get(index, _GONE)
             if operation not in _SUMS or uses[x] != 1 or uses[y] != 1:
@@ -217,12 +218,14 @@ class Draft:
             of_b, of_c = (fresh[k] if k in fresh else residues[k] for k in (b, c))
             total = (of_b + of_c if operation == t.ADD else of_b - of_c) % PRIME
             inner = known.get(total)
-            if inner is None or inner not in nodes or self._needs(inner, index):
+            if inner is None or inner not in nodes or self._needs(inner, index, min(lowest, index)):
                 inner = len(tape) + len(fresh)
                 fresh[inner], known[total] = total, inner
                 nodes[inner], uses[inner] = (operation, b, c), 0
                 uses[b] += 1
                 uses[c] += 1
+            elif index < inner < len(tape):
+                lowest = min(lowest, index)
             nodes[index] = (t.MUL, a, inner)
             uses[a] += 1
             uses[inner] += 1
@@ -239,14 +242,14 @@ class Draft:
                 stack += operands(self.nodes.pop(index))
                 del self.uses[index]
 
-    def _needs(self, index: int, other: int) -> bool:
-        """Whether a value is made of another."""
+    def _needs(self, index: int, other: int, lowest: int) -> bool:
+        """Whether a value is made of another; values before the lowest are made of what is before it."""
         seen, stack = {index}, [index]
         while stack:
             for read in operands(self.nodes[stack.pop()]):
                 if read == other:
                     return True
-                if read not in seen:
+                if read >= lowest and read not in seen:
                     seen.add(read)
                     stack.append(read)
         return False

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from factorgraph_dyn.compiler.pivots import GOOD_QUALITY
+
 
 @dataclass(frozen=True)
 class Route:
@@ -19,6 +21,8 @@ class Route:
         split: Placements taken in steps.
         rigid: Derivatives of trees in unknowns in which little changes.
         seed: Of the residues, and of the states and inputs at which pivots are judged.
+        quality: How large pivots are at least beside others of their column: the larger they have to be, the less
+            errors grow in orderings that mix everything, and the more it costs.
         refine: What the solution misses of the equations is solved for, too.
     """
 
@@ -27,9 +31,10 @@ class Route:
     split: bool = True
     rigid: bool = True
     seed: int = 0
+    quality: float = GOOD_QUALITY
     refine: bool = False
 
 
 CHEAP = Route()
-_AS_GIVEN = Route(reframe=False, regroup=False, split=False, rigid=False, seed=2)
+_AS_GIVEN = Route(reframe=False, regroup=False, split=False, rigid=False, seed=2, quality=0.5)
 CAREFUL = (Route(reframe=False, seed=1), _AS_GIVEN, replace(_AS_GIVEN, refine=True))

@@ -241,8 +241,9 @@ class Tracer:
         return Elimination(self.tape, self.samples, rows, unknowns, **how, given=given)
 
     def _how(self, graph: LinearGraph) -> dict[str, Any]:
-        """What every elimination of a graph has to know: how large unknowns are, and whether equations may repeat."""
-        return {"magnitudes": self.magnitudes.of(graph), "noisy": bool(self.mechanism.loops)}
+        """What every elimination of a graph has to know: how large unknowns are, whether equations may repeat, ..."""
+        loops = bool(self.mechanism.loops)
+        return {"magnitudes": self.magnitudes.of(graph), "noisy": loops, "quality": self.route.quality}
 
     def _per_square_given(self) -> int:
         """One over the squared size of everything that is given, in the mechanism's own units.

@@ -109,8 +109,7 @@ class EstimateTracer(Tracer):
         return after
 
     def _run(self, graph: LinearGraph, rows: dict[int, Row], unknowns: Sequence[Unknown]) -> Eliminated:
-        sizes, noisy = self.magnitudes.of(graph), bool(self.mechanism.loops)
-        return Elimination(self.tape, self.samples, rows, unknowns, magnitudes=sizes, noisy=noisy).run()
+        return Elimination(self.tape, self.samples, rows, unknowns, **self._how(graph)).run()
 
     def _readings(self, state: State, graph: LinearGraph) -> Factor:
         """All readings as one equation over the unknowns."""
