@@ -73,6 +73,7 @@ class PlainEstimate:
         C, inverse = np.zeros((self.forces, len(own)), dtype=LD), np.linalg.pinv(own.astype(float))
         for _ in range(4):  # the pseudo-inverse is of double precision
             C += (J - C @ own) @ inverse
+        C[np.abs(C) < least_squares.ROUNDING * np.abs(C).max(initial=0.0)] = 0.0
         C[self.kept] = np.eye(len(own))
         return self._wide(C.T, self.nv)
 

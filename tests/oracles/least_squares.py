@@ -16,6 +16,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 
 DIGITS = 60
+ROUNDING = 1e-12  # of the longest row
 
 
 def solve(P, p, H, y, Sigma, entries):
@@ -95,8 +96,12 @@ def _eliminated(rows, rhs):
 
 
 def independent_rows(A):
-    """Indices of rows that span all, by Gram-Schmidt on rows of unit length, the longest remainder first."""
-    rest = A / np.maximum(np.linalg.norm(A, axis=1), 1e-300)[:, None]
+    """Indices of rows that span all, by Gram-Schmidt on rows of unit length, the longest remainder first.
+
+    Rows of rounding, as loops in oblique planes leave them out of their plane, are none.
+    """
+    sizes = np.linalg.norm(A, axis=1)
+    rest = A / np.where(sizes > ROUNDING * sizes.max(), sizes, np.inf)[:, None]
     chosen = []
     while True:
         lengths = np.linalg.norm(rest, axis=1)
