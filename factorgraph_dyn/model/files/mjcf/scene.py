@@ -36,7 +36,7 @@ ACTUATORS = (
     "orientation",
     "plugin",
 )
-ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
+ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Scene:
         inherited = self.defaults[name].get(tag or element.tag)
         if not inherited:
             return element
-        attributes = {**inherited, **element.attributes}
+        attributes = inheriting(element.attributes, inherited)
         return Element(element.tag, attributes, element.file, element.line, element.children, element.text)
 
     def pose(self, element: Element) -> Floats:
@@ -100,10 +100,10 @@ class Scene:
         given = [key for key in ORIENTATIONS if key in element.attributes]
         if len(given) > 1:
             element.fail(f"the orientation is given twice, by {' and '.join(given)}; give one.")
-        if not given:
-            return rotations.from_wxyz(element.vector("quat", 4, (1.0, 0.0, 0.0, 0.0)))
-        key = given[0]
+        key = given[0] if given else "quat"
         R: Floats | None
+        if key == "quat":
+            return rotations.from_wxyz(element.vector(key, 4, (1.0, 0.0, 0.0, 0.0)))
         if key == "euler":
             return rotations.from_euler(self.angle(element.vector(key, 3)), self.settings.eulerseq)
         if key == "axisangle":
@@ -252,9 +252,19 @@ def _read_default(element: Element, defaults: dict[str, dict[str, dict[str, str]
         if child.tag != "default":
             # The defaults of all kinds of actuators are those of one and the same.
             tag = "actuator" if child.tag in ACTUATORS else child.tag
-            attributes.setdefault(tag, {}).update(child.attributes)
+            attributes[tag] = inheriting(child.attributes, attributes.get(tag, {}))
     for child in element.all("default"):
         _read_default(child, defaults, name or MAIN)
+
+
+def inheriting(own: dict[str, str], inherited: dict[str, str]) -> dict[str, str]:
+    """An element's or class's own attributes, and of those it inherits what they do not replace.
+
+    As in MuJoCo an orientation replaces any other, whatever words either is written in.
+    """
+    if not own.keys().isdisjoint(ORIENTATIONS):
+        inherited = {key: value for key, value in inherited.items() if key not in ORIENTATIONS}
+    return {**inherited, **own}
 
 
 def _choice(element: Element, attribute: str, allowed: tuple[str, ...]) -> str | None:
