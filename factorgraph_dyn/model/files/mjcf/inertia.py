@@ -13,11 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from factorgraph_dyn.model.files import rotations
-from factorgraph_dyn.model.files.mjcf.scene import Scene, Settings
+from factorgraph_dyn.model.files.mjcf.scene import Scene, Settings, pose_between
 from factorgraph_dyn.model.files.xml_tree import Element
 from factorgraph_dyn.model.parts import Link
-from factorgraph_dyn.spatial import Floats, pose, skew
+from factorgraph_dyn.spatial import Floats, skew
 
 WATER = 1000.0  # the density of geoms that give none, kg/m^3
 MASSLESS = ("plane", "hfield")
@@ -120,13 +119,9 @@ def geom_shape(geom: Element, kind: str, scene: Scene) -> tuple[list[float], Flo
     if geom.get("fromto") is None or kind == "sphere":
         T = scene.pose(geom)
     else:
-        ends = geom.vector("fromto", 6)
-        way = ends[:3] - ends[3:]
-        R = rotations.from_z_axis(way)
-        if R is None or not size:
-            geom.fail("fromto needs two different points and a size.")
-        T = np.asarray(pose(R, 0.5 * (ends[:3] + ends[3:])))
-        half = 0.5 * float(np.linalg.norm(way))
+        T, half = pose_between(geom)
+        if not size:
+            geom.fail("fromto needs a size.")
         size = [size[0], size[0], half] if SIZES[kind] == 3 else [size[0], half]
     if len(size) < SIZES[kind] or min(size[: SIZES[kind]]) <= 0:
         geom.fail(f"a {kind} needs {SIZES[kind]} positive sizes; found {size}.")

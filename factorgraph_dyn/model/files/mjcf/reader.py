@@ -33,6 +33,7 @@ from factorgraph_dyn.model.files.mjcf.scene import (
     Scene,
     constant_coefficient,
     note_yield,
+    pose_between,
     read_scene,
     translation,
 )
@@ -187,10 +188,7 @@ def _read_children(element: Element, body: str, draft: Draft, childclass: str, m
 
 
 def _site_pose(site: Element, scene: Scene) -> Floats:
-    if site.get("fromto") is None:
-        return scene.pose(site)
-    ends = site.vector("fromto", 6)
-    return translation(0.5 * (ends[:3] + ends[3:]))
+    return scene.pose(site) if site.get("fromto") is None else pose_between(site)[0]
 
 
 def _read_body(

@@ -284,6 +284,16 @@ def translation(p: Floats) -> Floats:
     return np.asarray(pose(np.eye(3), p))
 
 
+def pose_between(element: Element) -> tuple[Floats, float]:
+    """The pose in the middle of an element's ``fromto``, whose z axis points back along it, and half its length."""
+    ends = element.vector("fromto", 6)
+    way = ends[:3] - ends[3:]
+    R = rotations.from_z_axis(way)
+    if R is None:
+        element.fail("fromto needs two different points.")
+    return np.asarray(pose(R, 0.5 * (ends[:3] + ends[3:]))), 0.5 * float(np.linalg.norm(way))
+
+
 def constant_coefficient(element: Element, attribute: str) -> float:
     """A damping or stiffness, which may be written as a polynomial but must be constant."""
     numbers = element.parse_numbers(element.get(attribute) or "0", f"the attribute {attribute!r}")
