@@ -36,6 +36,7 @@ ACTUATORS = (
     "orientation",
     "plugin",
 )
+FILLED = ("size", "gear", "damping", "stiffness")  # lists of which an element may give only the first few
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 
 
@@ -260,11 +261,13 @@ def _read_default(element: Element, defaults: dict[str, dict[str, dict[str, str]
 def inheriting(own: dict[str, str], inherited: dict[str, str]) -> dict[str, str]:
     """An element's or class's own attributes, and of those it inherits what they do not replace.
 
-    As in MuJoCo an orientation replaces any other, whatever words either is written in.
+    As in MuJoCo an orientation replaces any other, whatever words either is written in, and a list that is
+    shorter than the inherited one replaces its beginning.
     """
     if not own.keys().isdisjoint(ORIENTATIONS):
         inherited = {key: value for key, value in inherited.items() if key not in ORIENTATIONS}
-    return {**inherited, **own}
+    lists = [(key, own[key].split(), inherited[key].split()) for key in FILLED if key in own and key in inherited]
+    return {**inherited, **own, **{key: " ".join(mine + theirs[len(mine) :]) for key, mine, theirs in lists}}
 
 
 def _choice(element: Element, attribute: str, allowed: tuple[str, ...]) -> str | None:
