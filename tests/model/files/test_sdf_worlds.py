@@ -92,3 +92,26 @@ def test_links_called_world_are_told_from_the_world_by_their_models():
     assert mechanism.link_names == ("world", "r::world", "r::b", "s::world", "s::b")
     assert mechanism.joint_names == ("r::floating_base", "r::j", "s::floating_base", "s::j")
     assert fgd.loads(world(named("r", body))).link_names == ("world", "r::world", "b")
+
+
+def physics(z, name="p", default=""):
+    return f"<physics name='{name}' {default}><gravity>0 0 {z}</gravity></physics>"
+
+
+GRAVITIES = {
+    "in physics": ("1.5", physics(-1), -1),
+    "in the first": ("1.4", physics(-1) + physics(-2, "q"), -1),
+    "in the default": ("1.5", physics(-1) + physics(-2, "q", "default='1'"), -2),
+    "in both": ("1.5", physics(-1) + "<gravity>0 0 -3</gravity>", -3),
+    "in neither": ("1.5", "<physics name='p'/>", -9.81),
+    "in physics, too late": ("1.6", physics(-1), -9.81),
+}
+
+
+@pytest.mark.parametrize("case", GRAVITIES)
+def test_gravity_of_older_worlds_is_in_their_physics(case):
+    version, parts, z = GRAVITIES[case]
+    mechanism = fgd.loads(world(parts, named("r", ARM), version=version), file="m.sdf")
+    assert mechanism.gravity.tolist() == [0, 0, z]
+    noted = any(found.startswith("m.sdf:1: <gravity>: since version 1.6") for found in mechanism.warnings)
+    assert noted == (version == "1.6")

@@ -23,7 +23,7 @@ from factorgraph_dyn.model import joint_kinds
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.files.limits import bound, joint_limits
 from factorgraph_dyn.model.files.sdf.scope import MODEL, WORLD, Scope, child_text, read_pose, read_version, read_world
-from factorgraph_dyn.model.files.sdf.unmodelled import note_unmodelled
+from factorgraph_dyn.model.files.sdf.unmodelled import TRUE, note_unmodelled
 from factorgraph_dyn.model.files.visuals import sdf_visuals
 from factorgraph_dyn.model.files.xml_tree import Document, Element
 from factorgraph_dyn.model.mechanism import Mechanism
@@ -41,6 +41,7 @@ KINDS = {
     "revolute2": "universal",
     "screw": "helical",
 }
+DOWN = (0.0, 0.0, -9.81)  # gravity where the file gives none, m/s^2
 
 
 def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = False) -> Mechanism:
@@ -67,8 +68,6 @@ def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = F
     parts = [_read_model(scope, draft) for scope in models]
     across = _read_joints(world, draft, [connection for part in parts for connection in part])
     _tie(models, parts, across, floats=floating_base or len(models) > 1)
-    gravity = top.first("gravity")
-    down = np.array([0.0, 0.0, -9.81]) if gravity is None else gravity.parse_numbers(gravity.text, "gravity", (3,))
     return assemble(
         Mechanism,
         models[0].element.name() if len(models) == 1 else top.get("name") or WORLD,
@@ -77,10 +76,25 @@ def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = F
         base=WORLD,
         couplings=draft.couplings,
         frames=draft.frames,
-        gravity=down,
+        gravity=_gravity(top, world.version, notes),
         notes=notes,
         visuals=draft.visuals,
     )
+
+
+def _gravity(world: Element, version: float, notes: list[str]) -> Floats:
+    """The world's own gravity, m/s^2; before version 1.6 it was that of its default or first physics."""
+    gravity = world.first("gravity")
+    physics = sorted(world.all("physics"), key=lambda profile: profile.get("default") not in TRUE)
+    older = physics[0].first("gravity") if physics else None
+    if gravity is None and older is not None:
+        if version < 1.06:
+            gravity = older
+        else:
+            notes.append(
+                older.note("since version 1.6 gravity stands in the world, not in its physics; it is not used.")
+            )
+    return np.array(DOWN) if gravity is None else gravity.parse_numbers(gravity.text, "gravity", (3,))
 
 
 def _tie(models: list[Scope], parts: list[list[Connection]], across: list[Connection], *, floats: bool) -> None:
