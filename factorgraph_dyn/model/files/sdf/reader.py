@@ -1,8 +1,9 @@
 """SDF becomes a mechanism whose base is the world; loops are allowed.
 
-A model that no joint ties to the world is fixed to it by its canonical link, or floats. All models of a
-<world> are read; where there are several, they float and their parts are called ``model::part``. Link
-frames move to their joints; each leaves a frame of its name where the file had it.
+A model that no joint ties to the world is fixed to it by its canonical link, or floats; so does each piece
+of a model that is in several. All models of a <world> are read; where there are several, they float and
+their parts are called ``model::part``. Link frames move to their joints; each leaves a frame of its name
+where the file had it.
 
     revolute, continuous, prismatic, fixed      as they are
     ball, universal, revolute2                  spherical, universal with the file's two axes
@@ -67,7 +68,7 @@ def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = F
     draft = Draft(notes)
     parts = [_read_model(scope, draft) for scope in models]
     across = _read_joints(world, draft, [connection for part in parts for connection in part])
-    _tie(models, parts, across, floats=floating_base or len(models) > 1)
+    _tie(models, parts, across, notes, floats=floating_base or len(models) > 1)
     return assemble(
         Mechanism,
         models[0].element.name() if len(models) == 1 else top.get("name") or WORLD,
@@ -97,8 +98,10 @@ def _gravity(world: Element, version: float, notes: list[str]) -> Floats:
     return np.array(DOWN) if gravity is None else gravity.parse_numbers(gravity.text, "gravity", (3,))
 
 
-def _tie(models: list[Scope], parts: list[list[Connection]], across: list[Connection], *, floats: bool) -> None:
-    """Join each model that nothing ties to the world to it, by a joint before its others."""
+def _tie(
+    models: list[Scope], parts: list[list[Connection]], across: list[Connection], notes: list[str], *, floats: bool
+) -> None:
+    """Join what nothing ties to the world to it, by joints before the others of its model."""
     around: dict[str, list[str]] = {}
     for connection in (c for part in (*parts, across) for c in part):
         ends = connection.joint.parent, connection.joint.child
@@ -106,9 +109,27 @@ def _tie(models: list[Scope], parts: list[list[Connection]], across: list[Connec
             around.setdefault(here, []).append(there)
     tied = _reached(WORLD, around, set())
     for scope, part in zip(models, parts, strict=True):
-        if tied.isdisjoint(_links_inside(scope)):
-            part.insert(0, _to_world(scope, floats))
-            _reached(part[0].joint.child, around, tied)
+        part[:0] = _ties(scope, around, tied, notes, floats)
+
+
+def _ties(
+    scope: Scope, around: dict[str, list[str]], tied: set[str], notes: list[str], floats: bool
+) -> list[Connection]:
+    """The joints that tie a model's pieces to the world; where there are several, those that nothing ties float."""
+    links = _links_inside(scope)
+    if links and tied.issuperset(links):
+        return []
+    canonical = scope.canonical(scope.element)
+    several, roots = not tied.isdisjoint(links), []
+    for link in (canonical, *links):
+        if link not in tied:
+            roots.append(link)
+            _reached(link, around, tied)
+    several |= len(roots) > 1
+    if several:
+        names = ", ".join(map(repr, roots[:20]))
+        notes.append(scope.element.note(f"no joint ties {names} to one another or the world; each floats."))
+    return [_to_world(scope, link, "" if link == canonical else f"{link}_", floats or several) for link in roots]
 
 
 def _reached(start: str, around: dict[str, list[str]], reached: set[str]) -> set[str]:
@@ -128,15 +149,14 @@ def _links_inside(scope: Scope) -> list[str]:
     return own + [name for inner in scope.nested.values() for name in _links_inside(inner)]
 
 
-def _to_world(scope: Scope, floats: bool) -> Connection:
-    """The joint from the world to a model's canonical link."""
-    link = scope.canonical(scope.element)
+def _to_world(scope: Scope, link: str, prefix: str, floats: bool) -> Connection:
+    """The joint from the world to a link, which is called after its model or has a prefix of its own."""
     where = f"{scope.element.file}:{scope.element.line}: "
+    prefix = prefix or scope.full_name("")
+    T = scope.T_world_link(link)  # a pose that leans on itself is refused where it is not used, too
     if floats:
-        name = scope.full_name("floating_base")
-        return Connection(Joint(name, "floating", WORLD, link, actuated=False), where=where)
-    T = scope.T_world_link(link)
-    return Connection(Joint(scope.full_name("fixed_base"), "fixed", WORLD, link, placement=T), where=where)
+        return Connection(Joint(f"{prefix}floating_base", "floating", WORLD, link, actuated=False), where=where)
+    return Connection(Joint(f"{prefix}fixed_base", "fixed", WORLD, link, placement=T), where=where)
 
 
 @dataclass
