@@ -7,7 +7,8 @@ where the file had it.
 
     revolute, continuous, prismatic, fixed      as they are
     ball, universal, revolute2                  spherical, universal with the file's two axes
-    screw      pitch = screw_thread_pitch / 2 pi, or - 1 / thread_pitch (the older, left-handed one)
+    screw      pitch = screw_thread_pitch / 2 pi, or - 1 / thread_pitch (the older, left-handed one);
+               1 m a turn where neither is given
     gearbox    theta_child = - ratio theta_parent about the reference body, as a ``Coupling``
 """
 
@@ -296,10 +297,10 @@ def _axis(scope: Scope, axis: Element | None, element: Element, T_world_joint: F
 
 def _pitch(element: Element) -> float:
     """Metres for every radian of a screw joint."""
-    if element.first("screw_thread_pitch") is not None:
-        return _number(element, "screw_thread_pitch", 0.0) / (2 * np.pi)
+    if element.first("screw_thread_pitch") is not None or element.first("thread_pitch") is None:
+        return _number(element, "screw_thread_pitch", 1.0) / (2 * np.pi)
     thread = _number(element, "thread_pitch", 1.0)
-    if abs(thread) < 1e-12:
+    if thread == 0:
         element.fail("thread_pitch is zero.")
     return -1.0 / thread
 
