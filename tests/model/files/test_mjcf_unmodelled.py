@@ -52,6 +52,11 @@ DIFFERENT = {  # MuJoCo has other forces or another mass matrix: what the warnin
     "springs off": ("spring='disable'", 2, robot("<option><flag spring='disable'/></option>", joint="stiffness='9'")),
     "dampers off": ("damper='disable'", 2, robot("<option><flag damper='disable'/></option>", joint="damping='9'")),
     "springdamper": ("springdamper is not used", 5, robot(joint="springdamper='.1 1'")),
+    "negative damping": ("damping is negative (-9)", 5, robot(joint="damping='-9'")),
+    "negative spring": ("stiffness is negative (-9)", 5, robot(joint="stiffness='-9'")),
+    "negative armature": ("armature is negative (-1)", 5, robot(joint="armature='-1'")),
+    "motor's negative damping": ("damping is negative (-9)", 11, robot(
+        after=actuator("<motor joint='j' damping='-9'/>"))),
     "tendon's spring": ("stiffness is not used", 11, robot(after=fixed("stiffness='5'"))),
     "tendon's damping": ("damping is not used", 11, robot(after=fixed("damping='5'"))),
     "tendon's polynomial": ("damping is not used", 11, robot(after=fixed("damping='0 5'", ONE_JOINT))),
@@ -110,6 +115,17 @@ def test_what_is_not_used_is_a_warning(warning):
     line, after = UNUSED[warning]
     mechanism = fgd.loads(robot(after=after), file="robot.xml")
     assert any(found.startswith(f"robot.xml:{line}:") and warning in found for found in mechanism.warnings)
+
+
+@pytest.mark.parametrize("word", ["frictionloss", "damping", "stiffness", "armature"])
+def test_what_is_negative_is_taken_as_zero(word):
+    ours, plain = (fgd.loads(robot(joint=text)).joint_by_name["j"] for text in (f"{word}='-1'", ""))
+    assert all(
+        getattr(ours, key) == getattr(plain, key) == 0 for key in ("friction", "damping", "stiffness", "armature")
+    )
+    assert any(
+        f"{word} is negative (-1); it is taken as 0." in x for x in fgd.loads(robot(joint=f"{word}='-1'")).warnings
+    )
 
 
 def test_plain_motors_and_servos_need_no_warning():

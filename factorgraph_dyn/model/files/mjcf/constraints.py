@@ -17,7 +17,8 @@ import numpy as np
 
 from factorgraph_dyn.model.assembly import Connection
 from factorgraph_dyn.model.files import rotations
-from factorgraph_dyn.model.files.mjcf.scene import ACTUATORS, MAIN, Scene, constant_coefficient, note_yield, translation
+from factorgraph_dyn.model.files.mjcf.effects import constant_coefficient, none_below_zero, note_yield
+from factorgraph_dyn.model.files.mjcf.scene import ACTUATORS, MAIN, Scene, translation
 from factorgraph_dyn.model.files.xml_tree import Element
 from factorgraph_dyn.model.parts import Coupling, Joint
 from factorgraph_dyn.spatial import Floats, inverse_pose, pose
@@ -140,10 +141,9 @@ def add_actuator_effects(
         if single is None or single[0] not in joints or joints[single[0]].nv != 1:
             notes.append(actuator.where.note("its armature and damping are not used: it drives not one joint."))
             continue
-        if actuator.armature < 0 or actuator.damping < 0:
-            actuator.where.fail("armature or damping is negative.")
         effect = constraints.joint_effects.setdefault(single[0], {})
-        for key, value in (("armature", actuator.armature), ("damping", actuator.damping)):
+        given = {"armature": actuator.armature, "damping": actuator.damping}
+        for key, value in none_below_zero(given, actuator.where, notes).items():
             effect[key] = effect.get(key, 0.0) + single[1][0] * single[1][0] * value
 
 

@@ -26,13 +26,12 @@ from factorgraph_dyn.model.files.mjcf.constraints import (
     read_actuators,
     read_constraints,
 )
+from factorgraph_dyn.model.files.mjcf.effects import joint_effects
 from factorgraph_dyn.model.files.mjcf.inertia import body_link, scaled_to_total
 from factorgraph_dyn.model.files.mjcf.limits import limited_by_actuators, range_bound
 from factorgraph_dyn.model.files.mjcf.scene import (
     MAIN,
     Scene,
-    constant_coefficient,
-    note_yield,
     pose_between,
     read_scene,
     translation,
@@ -281,7 +280,7 @@ def _joint(
         if kind in ("hinge", "slide") and float(np.linalg.norm(axis)) < 1e-9:
             element.fail("the axis is zero; give a direction.")
         placement = T_parent_body @ anchor
-    values = _effects(element, kind, name, scene)
+    values = joint_effects(element, kind, name, scene)
     reference = values.pop("reference")
     draft.references[name] = reference
     if reference and kind in ("hinge", "slide"):
@@ -307,37 +306,6 @@ def _joint(
     except ModelError as error:
         element.fail(str(error))
     return joint, anchor
-
-
-def _effects(element: Element, kind: str, name: str, scene: Scene) -> dict[str, float]:
-    """Armature, damping, friction, spring and reference of a joint, in SI units."""
-    if element.tag == "freejoint":
-        if element.get("align") == "true":
-            scene.notes.append(element.note("align is not used: the body's frame stays as written."))
-        return {"reference": 0.0}
-    values = {"armature": element.number("armature", 0.0), "friction": element.number("frictionloss", 0.0)}
-    values |= {key: constant_coefficient(element, key) for key in ("damping", "stiffness")}
-    note_yield(element, scene.notes)
-    reference, rest = element.number("ref", 0.0), element.number("springref", 0.0)
-    if kind == "hinge":
-        reference, rest = (float(x) for x in scene.angle(np.array([reference, rest])))
-    if element.get("springdamper") is not None and element.vector("springdamper", 2).any():
-        scene.notes.append(element.note("springdamper is not used; give stiffness and damping."))
-    if kind in ("ball", "free"):
-        reference = 0.0
-        if values.pop("stiffness"):
-            scene.notes.append(
-                element.note(f"the spring of {kind} joint {name!r} is not used: springs act on hinges and slides.")
-            )
-        if kind == "free" and values["armature"]:
-            scene.notes.append(
-                element.note(
-                    "armature of a free joint acts on the body twist; MuJoCo's acts on the velocity in the "
-                    "world, so that velocity terms differ."
-                )
-            )
-        return {**values, "reference": 0.0}
-    return {**values, "rest": rest, "reference": reference}
 
 
 def _limits(element: Element, kind: str, scene: Scene) -> tuple[float, float] | None:

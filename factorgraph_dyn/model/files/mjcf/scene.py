@@ -295,19 +295,3 @@ def pose_between(element: Element) -> tuple[Floats, float]:
     if R is None:
         element.fail("fromto needs two different points.")
     return np.asarray(pose(R, 0.5 * (ends[:3] + ends[3:]))), 0.5 * float(np.linalg.norm(way))
-
-
-def constant_coefficient(element: Element, attribute: str) -> float:
-    """A damping or stiffness, which may be written as a polynomial but must be constant."""
-    numbers = element.parse_numbers(element.get(attribute) or "0", f"the attribute {attribute!r}")
-    if not 0 < len(numbers) <= 4:
-        element.fail(f"{attribute} holds {len(numbers)} values; give one.")
-    if numbers[1:].any():
-        element.fail(f"{attribute} is a polynomial; only a constant one is supported.")
-    return float(numbers[0])
-
-
-def note_yield(element: Element, notes: list[str]) -> None:
-    """Note a spring of a joint or tendon that gives way for good."""
-    if element.get("springyield") is not None and element.number("springyield") != 0:
-        notes.append(element.note("springyield is not used: the spring does not give way."))
