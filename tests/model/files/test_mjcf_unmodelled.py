@@ -128,6 +128,25 @@ def test_what_is_negative_is_taken_as_zero(word):
     )
 
 
+@pytest.mark.parametrize("kind", ["hinge", "ball"])
+def test_what_springdamper_replaces_is_not_used(kind):
+    text = robot(joint=f"type='{kind}' stiffness='3' damping='2' springdamper='.1 .5'")
+    theirs = mujoco.MjModel.from_xml_string(text)
+    assert theirs.jnt_stiffness[0] != 3
+    assert theirs.dof_damping[0] != 2
+    mechanism = fgd.loads(text)
+    assert not mechanism.joint_by_name["j"].stiffness.any()
+    assert not mechanism.joint_by_name["j"].damping.any()
+    assert sum("has neither spring nor damper" in warning for warning in mechanism.warnings) == 1
+
+
+@pytest.mark.parametrize("values", ["0 0", ".1 0"])
+def test_what_springdamper_does_not_replace_is_used(values):
+    mechanism = fgd.loads(robot(joint=f"stiffness='3' damping='2' springdamper='{values}'"))
+    assert (mechanism.joint_by_name["j"].stiffness, mechanism.joint_by_name["j"].damping) == (3, 2)
+    assert any("must be positive" in warning for warning in mechanism.warnings) == (values != "0 0")
+
+
 def test_plain_motors_and_servos_need_no_warning():
     text = actuator("<motor joint='j'/><position joint='k' kp='5'/><velocity joint='j'/>")
     assert not fgd.loads(robot(after=text)).warnings

@@ -26,8 +26,7 @@ def joint_effects(element: Element, kind: str, name: str, scene: Scene) -> dict[
     reference, rest = element.number("ref", 0.0), element.number("springref", 0.0)
     if kind == "hinge":
         reference, rest = (float(x) for x in scene.angle(np.array([reference, rest])))
-    if element.get("springdamper") is not None and element.vector("springdamper", 2).any():
-        scene.notes.append(element.note("springdamper is not used; give stiffness and damping."))
+    values |= _replaced_by_springdamper(element, scene.notes)
     if kind in ("ball", "free"):
         if values.pop("stiffness"):
             scene.notes.append(
@@ -42,6 +41,23 @@ def joint_effects(element: Element, kind: str, name: str, scene: Scene) -> dict[
             )
         return {**values, "reference": 0.0}
     return {**values, "rest": rest, "reference": reference}
+
+
+def _replaced_by_springdamper(element: Element, notes: list[str]) -> dict[str, float]:
+    """Stiffness and damping that MuJoCo replaces by those it finds from the masses, which are not known here."""
+    times = element.vector("springdamper", 2, (0.0, 0.0))
+    if not times.any():
+        return {}
+    if times.min() <= 0:
+        notes.append(element.note("springdamper is not used: its two values must be positive."))
+        return {}
+    notes.append(
+        element.note(
+            "springdamper is not used: the joint has neither spring nor damper, as MuJoCo replaces those that are "
+            "written. Give stiffness and damping instead; MuJoCo's are jnt_stiffness and dof_damping of its model."
+        )
+    )
+    return {"stiffness": 0.0, "damping": 0.0}
 
 
 def none_below_zero(values: dict[str, float], element: Element, notes: list[str]) -> dict[str, float]:
