@@ -62,6 +62,17 @@ def test_floating_base_keeps_what_floats():
     assert not floating.joint_by_name["j0"].actuated
 
 
+def test_inertial_without_mass_is_not_used(tmp_path):
+    text = chain(["revolute", "continuous"]).replace('<mass value="2"/>', "", 1)
+    assert agreement(text, tmp_path).within(AGREES)
+    mechanism = fgd.load(tmp_path / "robot.urdf")
+    assert not mechanism.links[1].inertia.any()
+    start = f"{tmp_path / 'robot.urdf'}:3: <inertial>: link 'l0' has no <mass>; its <inertial> is not used"
+    assert any(warning.startswith(start) for warning in mechanism.warnings)
+    written = fgd.loads(chain(["revolute", "continuous"]).replace('<mass value="2"/>', '<mass value="0"/>', 1))
+    assert written.links[1].inertia.any()
+
+
 def test_mimic_becomes_coupling():
     text = chain(["revolute", "continuous"]).replace(
         'name="j1" type="continuous">', 'name="j1" type="continuous"><mimic joint="j0" multiplier="-2" offset=".5"/>'

@@ -124,8 +124,11 @@ def _link(element: Element, notes: list[str]) -> Link:
     inertial = element.first("inertial")
     if inertial is None:
         return Link(name)
-    mass_element = inertial.first("mass")
-    mass = 0.0 if mass_element is None else mass_element.number("value")
+    if (mass_element := inertial.first("mass")) is None:
+        # urdfdom stops at the missing mass, so that the inertia is lost wherever such a file is used
+        notes.append(inertial.note(f"link {name!r} has no <mass>; its <inertial> is not used, as in urdfdom."))
+        return Link(name)
+    mass = mass_element.number("value")
     if mass < 0:
         inertial.fail(f"the mass of link {name!r} is {mass:g} kg; a mass cannot be negative.")
     T = _origin(inertial)
