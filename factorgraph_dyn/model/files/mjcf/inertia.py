@@ -59,6 +59,8 @@ def body_link(
         element.fail("the mass or inertia of the body overflows; check the sizes of its geoms.")
     if weighed and (settings.boundmass > 0 or settings.boundinertia > 0 or settings.balanceinertia):
         mass, inertia = _bounded(mass, inertia, settings)
+        if not pieces and mass > 0:
+            com = _place_of_bound(element, scene.notes)
     return Link(name, mass, com, inertia)
 
 
@@ -171,6 +173,19 @@ def _bounded(mass: float, inertia: Floats, settings: Settings) -> tuple[float, F
     if settings.balanceinertia and moments[0] + moments[1] < moments[2]:
         moments = np.full(3, moments.mean())
     return max(mass, settings.boundmass), _turned(axes, np.diag(moments))
+
+
+def _place_of_bound(body: Element, notes: list[str]) -> Floats:
+    """Where MuJoCo puts the mass that boundmass gives a body without any: at its ``pos``, taken in its own frame."""
+    com = body.vector("pos", 3, (0.0, 0.0, 0.0))
+    if com.any():
+        notes.append(
+            body.note(
+                "the body has no mass but boundmass, which is put at the body's pos in its own frame, as in MuJoCo; "
+                "give it an <inertial> to have it elsewhere."
+            )
+        )
+    return com
 
 
 def _turned(R: Floats, inertia: Floats) -> Floats:
