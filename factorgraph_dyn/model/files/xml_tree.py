@@ -2,13 +2,15 @@
 
 Only what model files need: elements, attributes and text. Document types are refused, so that no
 entity is ever expanded and nothing outside the file is read; size, depth and number of elements are
-bounded. Two faults that are common in published models are forgiven and noted: ``--`` inside
-comments, and junk after the root element. Runs once a file, in linear time.
+bounded. Three faults that are common in published models are forgiven and noted: ``--`` inside
+comments, junk after the root element, and an XML declaration that is misspelt or does not come first.
+Runs once a file, in linear time.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,7 @@ MAX_BYTES = 32_000_000  # of one file
 MAX_DEPTH = 200  # of nested elements; readers descend recursively
 MAX_ELEMENTS = 400_000  # in one file
 MAX_SHOWN = 60  # characters of a bad value that a message repeats
+DECLARATION = re.compile(rb"((?:\xef\xbb\xbf)?\s*)(<\?xml[^<>]*\?>)", re.IGNORECASE)
 
 
 @dataclass(eq=False)
@@ -194,24 +197,23 @@ def parse_xml(content: bytes, file: str) -> Document:
     Raises:
         ModelError: Not XML, too large, too deep, or with a document type.
     """
-    builder = _Builder(file)
     cleaned, notes = _without_comments(content, file)
-    try:
-        builder.parser.Parse(cleaned, True)
-    except _TooMuchError as stop:
-        line = builder.parser.CurrentLineNumber
-        raise ModelError(f"{file}:{line}: {stop}", file=file, line=line) from None
-    except expat.ExpatError as error:
+    builder = _Builder(file)
+    error = builder.fault(cleaned)
+    if error is not None and builder.root is None and (found := DECLARATION.match(cleaned)):
+        builder = _Builder(file, _encoding(found[2]))
+        error = builder.fault(found[1] + b"\n" * found[2].count(b"\n") + cleaned[found.end() :])
+        line = 1 + found[1].count(b"\n")
+        notes.append(f"{file}:{line}: the XML declaration is wrong or has something before it; it is skipped.")
+    if error is not None:
         if builder.root is None or builder.stack:
             message = expat.ErrorString(error.code)
             raise ModelError(
                 f"{file}:{error.lineno}: the file is not well-formed XML: {message}.{builder.whereabouts()}",
                 file=file,
                 line=error.lineno,
-            ) from None
+            )
         notes.append(f"{file}:{error.lineno}: what follows the root element is not read.")
-    except (ValueError, LookupError) as error:  # unknown encodings, embedded nulls
-        raise ModelError(f"{file}:1: the file cannot be decoded: {error}.", file=file, line=1) from None
     if builder.root is None:
         raise ModelError(f"{file}:1: the file holds no XML element.", file=file, line=1)
     return Document(builder.root, tuple(notes))
@@ -220,19 +222,32 @@ def parse_xml(content: bytes, file: str) -> Document:
 class _Builder:
     """Collects elements while expat reads."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, encoding: str | None = None) -> None:
         self.file = file
         self.root: Element | None = None
         self.stack: list[Element] = []
         self.texts: list[list[str]] = []  # of the open elements; joined once, when they close
         self.count = 0
-        self.parser = expat.ParserCreate()
+        self.parser = expat.ParserCreate(encoding)
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
         self.parser.CharacterDataHandler = self.characters
         self.parser.StartDoctypeDeclHandler = self.doctype
         self.parser.EntityDeclHandler = self.doctype
+
+    def fault(self, content: bytes) -> expat.ExpatError | None:
+        """Read all of the content; where it is no longer XML, what expat says."""
+        try:
+            self.parser.Parse(content, True)
+        except _TooMuchError as stop:
+            line = self.parser.CurrentLineNumber
+            raise ModelError(f"{self.file}:{line}: {stop}", file=self.file, line=line) from None
+        except expat.ExpatError as error:
+            return error
+        except (ValueError, LookupError) as error:  # unknown encodings, embedded nulls
+            raise ModelError(f"{self.file}:1: the file cannot be decoded: {error}.", file=self.file, line=1) from None
+        return None
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self.count += 1
@@ -266,6 +281,12 @@ class _Builder:
         if not self.stack:
             return ""
         return f" The innermost open element is {self.stack[-1].label} of line {self.stack[-1].line}."
+
+
+def _encoding(declaration: bytes) -> str | None:
+    """The encoding that an XML declaration names."""
+    found = re.search(rb"""encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""", declaration)
+    return found[1].decode("ascii") if found else None
 
 
 def _without_comments(content: bytes, file: str) -> tuple[bytes, list[str]]:
