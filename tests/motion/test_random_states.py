@@ -12,8 +12,8 @@ from factorgraph_dyn import spatial
 from factorgraph_dyn.model.placements import translation
 from factorgraph_dyn.model.sizes.units import Natural, described_in, measured
 from factorgraph_dyn.motion import closure
+from factorgraph_dyn.motion.homes import _may_close
 from factorgraph_dyn.motion.kinematics import integrate
-from factorgraph_dyn.motion.random_states import _may_close
 from tests.mechanisms import random_planar, random_spatial, single_loop
 from tests.stress.recipe import mechanism_of
 from tests.stress.trial import make_trial

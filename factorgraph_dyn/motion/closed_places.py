@@ -1,0 +1,86 @@
+"""Closed places of one group of loops and couplings: how regular they are, and which lie along the freedoms of another.
+
+Takes a group at a configuration in own units; gives others, and what can move there. Work is done once a place.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import Joint
+from factorgraph_dyn.motion.closing import Place, descend
+from factorgraph_dyn.motion.closure import rank_tolerance
+from factorgraph_dyn.motion.joint_limits import Limits, limited, reflected
+from factorgraph_dyn.spatial import Floats, stacked
+
+RANDOM_TRIES = 20
+REACH_SHRINKS = 0.85  # with every try
+REGULAR_ENOUGH = 1e-2  # least singular value over the largest of a state that needs no better one
+REGULAR_TRIES = 3
+
+
+def random_configuration(mechanism: Mechanism, rng: np.random.Generator) -> Floats:
+    """Random coordinates within limits, whether loops close or not, shape (nq,)."""
+    parts = (_random_coordinates(joint, rng, mechanism.size) for joint in mechanism.joints)
+    return stacked(parts)
+
+
+def _random_coordinates(joint: Joint, rng: np.random.Generator, length: float) -> Floats:
+    q = joint.type.random(rng, length)
+    lower, upper = limited(joint) or (-np.inf, np.inf)
+    if np.isfinite(upper - lower):
+        return np.array([rng.uniform(lower, upper)])
+    return reflected(q, lower, upper)
+
+
+def is_closed(place: Place) -> bool:
+    """Whether a group is closed as well as its mechanism demands."""
+    return place.opening <= place.mechanism.closure_tolerance
+
+
+def freely(place: Place, x: Floats) -> Floats:
+    """The motion nearest to x that keeps a closed place closed, to first order."""
+    return np.asarray(x - np.linalg.lstsq(place.J, place.J @ x, rcond=rank_tolerance(place.mechanism))[0])
+
+
+def regularity(place: Place) -> float:
+    """The least singular value of the closure that is not zero, as a share of the largest."""
+    values = np.linalg.svd(place.J, compute_uv=False)
+    shares = values / max(values.max(initial=0.0), np.finfo(float).tiny)
+    return float(shares[shares > rank_tolerance(place.mechanism)].min(initial=1.0))
+
+
+def locked_joints(place: Place) -> list[Joint]:
+    """Joints that closure leaves no freedom."""
+    _, values, rows = np.linalg.svd(place.J)
+    tolerance = rank_tolerance(place.mechanism)
+    freedoms = rows[int((values > tolerance * values.max(initial=0.0)).sum()) :]
+    moves = np.zeros(place.mechanism.nv)
+    moves[place.group.entries] = np.abs(freedoms).max(axis=0, initial=0.0)
+    return [joint for joint in place.group.joints if moves[place.mechanism.v_slices[joint.name]].max() <= tolerance]
+
+
+def with_coordinates(place: Place, q: Floats) -> Place:
+    """The place with its own joints at the coordinates of another configuration."""
+    moved = place.q.copy()
+    for joint in place.group.joints:
+        here = place.mechanism.q_slices[joint.name]
+        moved[here] = q[here]
+    return Place(place.mechanism, moved, place.group)
+
+
+def along_freedoms(place: Place, limits: Limits | None, rng: np.random.Generator, farthest: float) -> Place:
+    """The first regular closed place of a few that lie along random freedoms of a closed one, or the best of them."""
+    found: list[Place] = []
+    for attempt in range(RANDOM_TRIES):
+        reach = farthest * REACH_SHRINKS**attempt
+        there = place.moved(freely(place, rng.uniform(-reach, reach, len(place.group.entries))))
+        if limits is not None:
+            there = with_coordinates(place, limits.reflected(there.q))
+        there = descend(there, limits=limits)
+        if is_closed(there):
+            found.append(there)
+            if len(found) == REGULAR_TRIES or regularity(there) > REGULAR_ENOUGH:
+                break
+    return max(found, key=regularity, default=place)
