@@ -12,6 +12,7 @@ found. The work runs once a kernel.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.sizes.units import measured, natural, natural_rate
+from factorgraph_dyn.motion.closed_places import freedoms
 from factorgraph_dyn.motion.closing import close_freely
 from factorgraph_dyn.motion.closure import closing_errors, nearest_velocity
 from factorgraph_dyn.motion.random_states import (
@@ -106,6 +108,11 @@ def _drawn(mechanism: Mechanism, seed: int) -> States:
     anywhere = partial(random_closed_state, farthest=WIDE, any_mode=True) if is_closed else Mechanism.random_state
     states += [anywhere(mechanism, rng) for _ in range(ORDINARY)]
     return _with_errors(mechanism, *(np.array(values) for values in zip(*states, strict=True)))
+
+
+def freedoms_of_samples(mechanism: Mechanism) -> Counter[int]:
+    """At how many of the states closure leaves how many freedoms."""
+    return Counter(freedoms(mechanism, q) for q in sampled_states(mechanism).q)
 
 
 def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:

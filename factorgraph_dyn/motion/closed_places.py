@@ -5,16 +5,21 @@ Takes a group at a configuration in own units; gives others, and what can move t
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
+from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint
+from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion.closing import Place, descend
 from factorgraph_dyn.motion.closure import rank_tolerance
 from factorgraph_dyn.motion.joint_limits import Limits, limited, reflected
 from factorgraph_dyn.spatial import Floats, stacked
 
 RANDOM_TRIES = 20
+RANDOM_REACH = 1.0  # from home, rad or the mechanism's size
 REACH_SHRINKS = 0.85  # with every try
 REGULAR_ENOUGH = 1e-2  # least singular value over the largest of a state that needs no better one
 REGULAR_TRIES = 3
@@ -51,6 +56,18 @@ def regularity(place: Place) -> float:
     return float(shares[shares > rank_tolerance(place.mechanism)].min(initial=1.0))
 
 
+def rank(place: Place) -> int:
+    """How many motions closure takes away."""
+    return int(np.linalg.matrix_rank(place.J, rtol=rank_tolerance(place.mechanism)))
+
+
+def freedoms(mechanism: Mechanism, q: Floats) -> int:
+    """How many motions closure leaves a mechanism at a configuration."""
+    own = measured(mechanism)
+    places = (Place(own.mechanism, q / own.q, group) for group in loop_groups(own.mechanism))
+    return mechanism.nv - sum(rank(place) for place in places)
+
+
 def locked_joints(place: Place) -> list[Joint]:
     """Joints that closure leaves no freedom."""
     _, values, rows = np.linalg.svd(place.J)
@@ -61,12 +78,13 @@ def locked_joints(place: Place) -> list[Joint]:
     return [joint for joint in place.group.joints if moves[place.mechanism.v_slices[joint.name]].max() <= tolerance]
 
 
-def with_coordinates(place: Place, q: Floats) -> Place:
-    """The place with its own joints at the coordinates of another configuration."""
+def with_coordinates(place: Place, q: Floats, but: Collection[Joint] = ()) -> Place:
+    """The place with its own joints, but for some, at the coordinates of another configuration."""
     moved = place.q.copy()
     for joint in place.group.joints:
-        here = place.mechanism.q_slices[joint.name]
-        moved[here] = q[here]
+        if joint not in but:
+            here = place.mechanism.q_slices[joint.name]
+            moved[here] = q[here]
     return Place(place.mechanism, moved, place.group)
 
 

@@ -1,7 +1,14 @@
 """The home of a closed mechanism: the closed configuration around which its states are drawn.
 
-Takes a mechanism; gives a closed configuration near the neutral one, within limits where there is such a one. The
-work runs once a mechanism.
+Takes a mechanism; gives a closed configuration near the neutral one, within limits where there is such a one.
+Where the neutral one is folded, another is looked for. Bars of equal lengths that lie upon each other turn as one,
+whatever else they could do, so that such a place is told by two signs, and a better one by the second:
+
+    rank J  <  rank J beside it, where loops are open          some of what loops can hold is lost there
+    joints are locked there, or where its freedoms lead        of which fewer are locked at a better place
+
+Overconstrained linkages (Bennett's) lose rank wherever they are closed; their joints move, and they stay where they
+are. The work runs once a mechanism.
 """
 
 from __future__ import annotations
@@ -13,8 +20,18 @@ import numpy as np
 
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.parts import Joint
 from factorgraph_dyn.model.sizes.units import measured
-from factorgraph_dyn.motion.closed_places import is_closed, random_configuration, with_coordinates
+from factorgraph_dyn.motion.closed_places import (
+    RANDOM_REACH,
+    along_freedoms,
+    is_closed,
+    locked_joints,
+    random_configuration,
+    rank,
+    regularity,
+    with_coordinates,
+)
 from factorgraph_dyn.motion.closing import Place, cannot_close, descend, starts_for
 from factorgraph_dyn.motion.joint_limits import Limits, limits_of
 from factorgraph_dyn.spatial import Floats, stacked
@@ -23,6 +40,9 @@ HOME_TRIES = 160  # starts from which a home is sought where the neutral configu
 DOUBTS = 4  # times as many starts are worth it where the least opening is small and tells nothing
 NEARLY_CLOSED, SAME_OPENING = 0.1, 1.01  # a small opening, rad or parts of the size; a factor between equal ones
 FEW_DIGITS = 1e-3  # an opening up to which a file's few digits explain it, if it is found again
+BESIDE = 0.3  # rad, or parts of the size: an open place beside a home, at which loops hold what they can
+NEIGHBOURS = 4  # closed places along the freedoms of a home that tell whether joints lock there
+UNFOLDING_TRIES = 40  # starts from which a place is sought where fewer joints are locked
 
 
 class Home(NamedTuple):
@@ -70,7 +90,7 @@ def _group_home(mechanism: Mechanism, place: Place, starts: list[Floats]) -> tup
             within = start if bounds is None else bounds.clipped(start)
             tried.append(descend(with_coordinates(place, within), limits=bounds))
             if is_closed(tried[-1]):
-                return tried[-1], bounds
+                return _unfolded(tried[-1], bounds, starts), bounds
     nearest = min(tried, key=lambda place: place.opening)
     advice = "Check the placements of its loops and the offsets of its couplings."
     raise cannot_close(mechanism, [nearest], mechanism.closure_tolerance, f" in {len(tried)} tries", advice)
@@ -81,3 +101,42 @@ def _may_close(tried: list[Place]) -> bool:
     least, *others = sorted(place.opening for place in tried)
     found_again = bool(others) and others[0] <= SAME_OPENING * least
     return least < NEARLY_CLOSED and not (found_again and least <= FEW_DIGITS)
+
+
+# ---- folded homes
+
+
+def _unfolded(home: Place, limits: Limits | None, starts: list[Floats]) -> Place:
+    """A closed place where fewer joints are locked, if the home is folded and such a one is found; else the home."""
+    best, locked, least = home, _locked_around(home, limits), rank(home) + 1
+    for k, start in enumerate(starts[1 : UNFOLDING_TRIES + 1]):
+        if not locked:
+            break
+        within = start if limits is None else limits.clipped(start)
+        # In the end what moves already stays: of many folds chance undoes some, and hardly all at once.
+        moving = () if k < UNFOLDING_TRIES // 2 else set(home.group.joints) - set(locked)
+        place = descend(with_coordinates(best, within, but=moving), limits=limits)
+        if is_closed(place) and rank(place) >= least and len(found := locked_joints(place)) < len(locked):
+            best, locked = place, found
+    return best if best is home else _most_regular(best, limits)
+
+
+def _most_regular(place: Place, limits: Limits | None) -> Place:
+    """The most regular of a place and some along its freedoms at which as many joints move."""
+    near, locked = _neighbours(place, limits, np.random.default_rng(0)), len(locked_joints(place))
+    same = [other for other in near if rank(other) == rank(place) and len(locked_joints(other)) <= locked]
+    return max((place, *same), key=regularity)
+
+
+def _locked_around(home: Place, limits: Limits | None) -> list[Joint]:
+    """The joints that are locked at a singular home or along its freedoms; none where the home is regular."""
+    rng = np.random.default_rng(0)
+    if rank(home) == rank(home.moved(rng.uniform(-BESIDE, BESIDE, len(home.group.entries)))):
+        return []
+    places = (home, *_neighbours(home, limits, rng))
+    return list({joint.name: joint for place in places for joint in locked_joints(place)}.values())
+
+
+def _neighbours(place: Place, limits: Limits | None, rng: np.random.Generator) -> list[Place]:
+    """Closed places along the freedoms of one."""
+    return [along_freedoms(place, limits, rng, RANDOM_REACH) for _ in range(NEIGHBOURS)]

@@ -23,6 +23,7 @@ from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Loop
 from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion.closed_places import (
+    RANDOM_REACH,
     REGULAR_ENOUGH,
     along_freedoms,
     is_closed,
@@ -37,7 +38,6 @@ from factorgraph_dyn.motion.joint_limits import Limits, limits_of
 from factorgraph_dyn.motion.kinematics import joint_motion
 from factorgraph_dyn.spatial import Floats, stacked
 
-RANDOM_REACH = 1.0  # from home, rad or the mechanism's size
 FAR_TRIES = 10
 FAR_ITERATIONS = 40  # those that take longer end where loops are singular
 MODE_TRIES = 60  # starts that lead to no other assembly mode of locked joints, until all count as found

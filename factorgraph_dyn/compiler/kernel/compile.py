@@ -34,6 +34,7 @@ from factorgraph_dyn.compiler.kernel import cache
 from factorgraph_dyn.compiler.kernel.cheapest import AUTO, candidates
 from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall
 from factorgraph_dyn.compiler.kernel.kernel import Kernel, KernelPlan
+from factorgraph_dyn.compiler.kernel.refusals import refused, unproved
 from factorgraph_dyn.compiler.program import Operand, Operations
 from factorgraph_dyn.compiler.proof.proof import Proof, Trial
 from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
@@ -290,15 +291,10 @@ def _proved(
             if made[-1].proof.is_good:
                 break
     if not made:
-        raise refusals[0]
+        raise refused(mechanism, refusals[0])
     best = min(made, key=lambda found: found.proof.faults)  # the cheapest of equals
     if not best.proof.holds:
-        raise CompileError(
-            f"The {problem.name} kernel of mechanism {mechanism.name!r} does not satisfy the mechanism's own equations "
-            f"and is not given away: {best.proof}, by the best of {len(made)} routes. Take another ordering, such as "
-            "crba or colamd, or look for masses and inertias that differ by many orders of magnitude.",
-            proof=best.proof,
-        )
+        raise unproved(mechanism, problem, best.proof, len(made))
     return best.entry, best.code
 
 
