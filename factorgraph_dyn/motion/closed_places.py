@@ -14,7 +14,6 @@ from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint
 from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion.closing import Place, descend
-from factorgraph_dyn.motion.closure import rank_tolerance
 from factorgraph_dyn.motion.joint_limits import Limits, limited, reflected
 from factorgraph_dyn.spatial import Floats, stacked
 
@@ -46,19 +45,19 @@ def is_closed(place: Place) -> bool:
 
 def freely(place: Place, x: Floats) -> Floats:
     """The motion nearest to x that keeps a closed place closed, to first order."""
-    return np.asarray(x - np.linalg.lstsq(place.J, place.J @ x, rcond=rank_tolerance(place.mechanism))[0])
+    return np.asarray(x - np.linalg.lstsq(place.weighed, place.weighed @ x, rcond=place.tolerance)[0])
 
 
 def regularity(place: Place) -> float:
     """The least singular value of the closure that is not zero, as a share of the largest."""
-    values = np.linalg.svd(place.J, compute_uv=False)
+    values = np.linalg.svd(place.weighed, compute_uv=False)
     shares = values / max(values.max(initial=0.0), np.finfo(float).tiny)
-    return float(shares[shares > rank_tolerance(place.mechanism)].min(initial=1.0))
+    return float(shares[shares > place.tolerance].min(initial=1.0))
 
 
 def rank(place: Place) -> int:
     """How many motions closure takes away."""
-    return int(np.linalg.matrix_rank(place.J, rtol=rank_tolerance(place.mechanism)))
+    return int(np.linalg.matrix_rank(place.weighed, rtol=place.tolerance))
 
 
 def freedoms(mechanism: Mechanism, q: Floats) -> int:
@@ -70,8 +69,8 @@ def freedoms(mechanism: Mechanism, q: Floats) -> int:
 
 def locked_joints(place: Place) -> list[Joint]:
     """Joints that closure leaves no freedom."""
-    _, values, rows = np.linalg.svd(place.J)
-    tolerance = rank_tolerance(place.mechanism)
+    _, values, rows = np.linalg.svd(place.weighed)
+    tolerance = place.tolerance
     freedoms = rows[int((values > tolerance * values.max(initial=0.0)).sum()) :]
     moves = np.zeros(place.mechanism.nv)
     moves[place.group.entries] = np.abs(freedoms).max(axis=0, initial=0.0)

@@ -19,7 +19,7 @@ from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model.loop_groups import Group, loop_groups
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.sizes.units import measured
-from factorgraph_dyn.motion.closure import Constraint, constraints, group_jacobian, rank_tolerance
+from factorgraph_dyn.motion.closure import Constraint, constraints, group_jacobian, group_tolerance, row_weights
 from factorgraph_dyn.motion.joint_limits import Limits
 from factorgraph_dyn.spatial import Floats
 
@@ -51,6 +51,21 @@ class Place:
     def J(self) -> Floats:
         """The Jacobian at the group's entries, shape (rows, entries)."""
         return group_jacobian(self.found, self.group)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """What rows are multiplied by before they are weighed against each other, shape (rows,)."""
+        return row_weights(self.found)
+
+    @property
+    def weighed(self) -> Floats:
+        """The Jacobian with its rows so multiplied."""
+        return np.asarray(self.weights[:, None] * self.J)
+
+    @property
+    def tolerance(self) -> float:
+        """The share of the largest singular value of that below which one is zero."""
+        return group_tolerance(self.mechanism, self.group)
 
     @property
     def reach(self) -> float:
@@ -182,7 +197,7 @@ def _step(place: Place, moves: npt.NDArray[np.bool_], limits: Limits | None, rad
     least, most = (bound[place.group.entries] for bound in room)
     while True:
         target = -place.error - place.J[:, ~moves] @ x[~moves]
-        x[moves] = _damped(place.J[:, moves], target, rank_tolerance(place.mechanism), radius)
+        x[moves] = _damped(place.weighed[:, moves], place.weights * target, place.tolerance, radius)
         out = moves & ((x < least) | (x > most))
         if not out.any():
             return x

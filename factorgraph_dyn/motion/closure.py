@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +30,12 @@ from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Joint, Loop
 from factorgraph_dyn.model.sizes.units import measured, natural_rate
+from factorgraph_dyn.motion.gaps import Gap
 from factorgraph_dyn.motion.kinematics import joint_motion
 from factorgraph_dyn.spatial import Array, Floats
 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
+COUPLED_TOLERANCE = 1e-14  # the same of couplings, which are independent by their structure
 UNSEEN_SHARE = 1e-13  # of a joint's motion: what a loop sees of it below is none
 REST = 1e-3  # of the rate at which a mechanism falls over: what is slower is at rest, up to rounding
 
@@ -44,17 +45,10 @@ def rank_tolerance(mechanism: Mechanism) -> float:
     return max(RANK_TOLERANCE, mechanism.closure_tolerance)
 
 
-class Gap(NamedTuple):
-    """How far a loop or coupling is open, or how fast it opens: rad, and m or the length that is 1."""
-
-    angle: float
-    distance: float
-
-    def text(self, length: float, allowed: float, per: str = "") -> str:
-        """The larger of the two and what is allowed, in rad or m."""
-        size, unit = (self.angle, "rad") if self.angle > self.distance else (self.distance * length, "m")
-        limit = allowed if unit == "rad" else allowed * length
-        return f"{size:.3g} {unit}{per} (allowed {limit:.3g} {unit}{per})"
+def group_tolerance(mechanism: Mechanism, group: Group) -> float:
+    """The same for one group: couplings that close no ring are independent, however far apart their ratios are."""
+    is_tree_of_couplings = min(group.members) >= len(mechanism.loops) and len(group.members) < len(group.joints)
+    return COUPLED_TOLERANCE if is_tree_of_couplings else rank_tolerance(mechanism)
 
 
 @dataclass(frozen=True)
@@ -69,6 +63,7 @@ class Constraint:
         nv: Number of all velocities.
         directions: C of a loop, in its frame on the successor, shape (6, rows); None of a coupling.
         slides: Whether the error of a coupling is a length.
+        weight: What its rows are multiplied by where they are weighed against others: a ratio is no strength.
     """
 
     name: str
@@ -78,6 +73,7 @@ class Constraint:
     nv: int
     directions: Floats | None = None
     slides: bool = False
+    weight: float = 1.0
 
     @cached_property
     def jacobian(self) -> Floats:
@@ -142,8 +138,10 @@ def closing_errors(mechanism: Mechanism, q: Floats, v: Floats, least: float) -> 
     """
     gains, found = np.ones(mechanism.nv), constraints(mechanism, q)
     for group in loop_groups(mechanism):
-        J = group_jacobian([found[i] for i in group.members], group)
-        moved = np.linalg.norm(np.linalg.pinv(J, rcond=rank_tolerance(mechanism)), axis=1)
+        members = [found[i] for i in group.members]
+        weights, J = row_weights(members), group_jacobian(members, group)
+        inverse = np.linalg.pinv(weights[:, None] * J, rcond=group_tolerance(mechanism, group)) * weights
+        moved = np.linalg.norm(inverse, axis=1)
         gains[group.entries] = np.maximum(moved, 1.0)
     opening = max([least, *(max(c.gap) for c in found)])
     return opening * gains, max([opening, *(max(c.rate(v)) for c in found)]) * gains
@@ -234,9 +232,11 @@ def least_norm(
     x, rank = np.zeros(mechanism.nv), 0
     for group in loop_groups(mechanism):
         moves = np.ones(len(group.entries), dtype=bool) if free is None else free[group.entries]
-        J = group_jacobian([found[i] for i in group.members], group)[:, moves]
-        b = np.concatenate([targets[i] for i in group.members])
-        x[group.entries[moves]], _, part_rank, _ = np.linalg.lstsq(J, b, rcond=rank_tolerance(mechanism))
+        members = [found[i] for i in group.members]
+        weights = row_weights(members)
+        J = weights[:, None] * group_jacobian(members, group)[:, moves]
+        b = weights * np.concatenate([targets[i] for i in group.members])
+        x[group.entries[moves]], _, part_rank, _ = np.linalg.lstsq(J, b, rcond=group_tolerance(mechanism, group))
         rank += int(part_rank)
     return x, rank
 
@@ -247,6 +247,11 @@ def group_jacobian(found: Sequence[Constraint], group: Group) -> Floats:
     for block, constraint in zip(blocks, found, strict=True):
         block[:, np.searchsorted(group.entries, constraint.entries)] = constraint.columns
     return np.vstack(blocks)
+
+
+def row_weights(found: Sequence[Constraint]) -> Floats:
+    """What the rows of constraints are multiplied by, so that none is strong by its unit, shape (rows,)."""
+    return np.concatenate([np.full(len(constraint.error), constraint.weight) for constraint in found])
 
 
 def nearest_velocity(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
@@ -382,7 +387,8 @@ class Motions:
         entries = self._entries((coupling.joint, coupling.source))
         slides = self.mechanism.joint_by_name[coupling.joint].is_slider
         columns = np.array([[1.0, -coupling.ratio]])
-        return Constraint(coupling.name, error, entries, columns, self.mechanism.nv, None, slides)
+        weight = float(np.exp2(-np.round(np.log2(np.hypot(1.0, coupling.ratio)))))  # a power of two rounds nothing
+        return Constraint(coupling.name, error, entries, columns, self.mechanism.nv, None, slides, weight)
 
     def _entries(self, names: Iterable[str]) -> npt.NDArray[np.int64]:
         slices = [self.mechanism.v_slices[name] for name in names]

@@ -32,7 +32,7 @@ from factorgraph_dyn.motion.closed_places import (
     with_coordinates,
 )
 from factorgraph_dyn.motion.closing import Place, close, descend, starts_for
-from factorgraph_dyn.motion.closure import nearest_velocity, openness, rank_tolerance
+from factorgraph_dyn.motion.closure import group_tolerance, nearest_velocity, openness
 from factorgraph_dyn.motion.homes import at_zero, home_of
 from factorgraph_dyn.motion.joint_limits import Limits, limits_of
 from factorgraph_dyn.motion.kinematics import joint_motion
@@ -176,7 +176,7 @@ def lost_closures(mechanism: Mechanism, q: Floats, usual: Sequence[Floats] | Non
     names = [*(loop.name for loop in own.loops), *(coupling.name for coupling in own.couplings)]
     reference = _usual_strengths(mechanism) if usual is None else usual
     for group, here, there in zip(loop_groups(own), _strengths(mechanism, q), reference, strict=True):
-        held = there > rank_tolerance(own) * there.max(initial=0.0)
+        held = there > group_tolerance(own, group) * there.max(initial=0.0)
         if (here[held] < least * there[held]).any():
             found += [names[member] for member in group.members]
     return found
@@ -192,7 +192,7 @@ def _strengths(mechanism: Mechanism, q: Floats) -> list[Floats]:
     """The singular values of each group's closure, in own units."""
     own = measured(mechanism)
     places = (Place(own.mechanism, q / own.q, group) for group in loop_groups(own.mechanism))
-    return [np.asarray(np.linalg.svd(place.J, compute_uv=False), dtype=float) for place in places]
+    return [np.asarray(np.linalg.svd(place.weighed, compute_uv=False), dtype=float) for place in places]
 
 
 def _with_loose(mechanism: Mechanism, q: Floats, anywhere: Floats) -> Floats:
