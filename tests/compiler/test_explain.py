@@ -105,3 +105,13 @@ def test_a_missed_closure_is_told_as_closure_error_does():
         assert np.isnan(kernel(off, v, v)).all() == (bars.closure_error(off) > refused)
     loose = bars.tolerate(1e-2)
     assert fgd.compile(loose, "forward").check(q + np.array([1e-4, 0.0, 0.0]), v, v) == ()
+
+
+def test_the_guarded_program_is_traced_once(monkeypatch):
+    kernel = fgd.compile(fgd.robots.rrr(), "forward")
+    traced = []
+    retrace = kernel._plan.retrace
+    monkeypatch.setitem(vars(kernel._plan), "retrace", lambda guarded: traced.append(guarded) or retrace(guarded))
+    states = np.zeros((3, 3))
+    assert kernel.check(*states) == kernel.check(*states) == ()
+    assert traced == [True]

@@ -7,11 +7,8 @@ its shapes and types have been checked.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +22,7 @@ from factorgraph_dyn.compiler.kernel.explain import explain
 from factorgraph_dyn.compiler.kernel.fastcall import make_fast_function
 from factorgraph_dyn.compiler.kernel.foreign import in_blocks, library_of, refuse_labelled
 from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
+from factorgraph_dyn.compiler.kernel.threads import cores, thread_pool
 from factorgraph_dyn.compiler.program import Operand, Operations, Program
 from factorgraph_dyn.equations.problem import MATRIX, Problem
 from factorgraph_dyn.equations.quantities import meaning
@@ -86,7 +84,7 @@ class Kernel:
         'q'
     """
 
-    __slots__ = ("__call__", "__weakref__", "_code", "_plan", "gufunc", "mechanism", "signature")
+    __slots__ = ("__call__", "__weakref__", "_code", "_guarded", "_plan", "gufunc", "mechanism", "signature")
 
     if TYPE_CHECKING:
 
@@ -96,6 +94,7 @@ class Kernel:
     def __init__(self, plan: KernelPlan, code: LoadedCode) -> None:
         self._plan = plan
         self._code = code
+        self._guarded: Program | None = None
         self.mechanism = plan.mechanism
         self.signature = _signature(plan)
         name = self.__name__
@@ -250,7 +249,7 @@ class Kernel:
         if not isinstance(threads, int) or threads < 0:
             raise InputError(f"threads is {threads!r}; it must be a whole number: 1 or more, or 0 for all cores.")
         batch, wide = self._broadcast(arrays)
-        workers = min(threads or _cores(), batch[0] if batch else 1)
+        workers = min(threads or cores(), batch[0] if batch else 1)
         if workers < 2:
             return self.gufunc(*arrays) if out is None else self.gufunc(*arrays, out=out)
         results = _results(out, [batch + operand.shape for operand in self._plan.outputs])
@@ -288,7 +287,9 @@ class Kernel:
         arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs, strict=True)]
         _, wide = self._broadcast(arrays)
         arguments = dict(zip(self.arguments, wide, strict=True))
-        return tuple(explain(self.mechanism, self._plan.problem, arguments, self._plan.retrace(True)))
+        if self._guarded is None:  # tracing takes far longer than asking, and some ask at every step
+            self._guarded = self._plan.retrace(True)
+        return tuple(explain(self.mechanism, self._plan.problem, arguments, self._guarded))
 
     def _broadcast(self, arrays: Sequence[Floats]) -> tuple[tuple[int, ...], list[Floats]]:
         """The batch axes of all arguments together, and the arguments with these axes."""
@@ -350,14 +351,3 @@ def _results(out: Any, shapes: list[tuple[int, ...]]) -> tuple[npt.NDArray[np.fl
     if [array.shape for array in given] != shapes:
         raise ValueError(f"out has shapes {[array.shape for array in given]}, not {shapes}")
     return given
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@cache
-def thread_pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that share a batch."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="factorgraph_dyn")

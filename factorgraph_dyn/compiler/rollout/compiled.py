@@ -18,7 +18,8 @@ from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.backends.llvm.rollout import ARGUMENTS, ENTRY_POINT, StepPrograms, emit_rollout
 from factorgraph_dyn.compiler.kernel import cache
 from factorgraph_dyn.compiler.kernel.compile import compile_problem, versions
-from factorgraph_dyn.compiler.kernel.kernel import Kernel, thread_pool
+from factorgraph_dyn.compiler.kernel.kernel import Kernel
+from factorgraph_dyn.compiler.kernel.threads import thread_pool
 from factorgraph_dyn.compiler.rollout.closing import RUNS, check_covered, closing_program
 from factorgraph_dyn.compiler.rollout.pieces import integrator_pieces
 from factorgraph_dyn.compiler.rollout.proof import HOLDS, largest_error
