@@ -22,7 +22,7 @@ from factorgraph_dyn.commands.common import (
 from factorgraph_dyn.compare.orderings import compare_orderings
 from factorgraph_dyn.equations.problem import PROBLEMS, SOLVED_NAMES
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.model import robots
+from factorgraph_dyn.model import check_movable, robots
 from factorgraph_dyn.ordering import ORDERING_NAMES
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.solve.dynamics import forward_dynamics, hybrid_dynamics, inverse_dynamics
@@ -110,7 +110,7 @@ def solve(
     Example:
         fgdyn solve rrr --state state.json --problem inverse
     """
-    mechanism = find_robot(robot)
+    mechanism = check_movable(find_robot(robot), "solve")
     options = {} if ordering is None else {"ordering": ordering}
     solution = SOLVERS[problem](mechanism, **_read_state(state, problem), **options)
     rows = [

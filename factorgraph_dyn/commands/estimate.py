@@ -17,7 +17,7 @@ from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.equations.sensors.together import outside_frames, stacked_noise
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.identification.progress import watched
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_movable
 from factorgraph_dyn.motion.logs import check_log_path, joint_columns, read_log, write_log
 from factorgraph_dyn.show.pictures.canvas import check_drawable
 from factorgraph_dyn.show.plots.estimate import plot_estimates
@@ -65,7 +65,7 @@ def estimate_log(
     Example:
         fgdyn estimate puma560 log.csv --sensors sensors.toml
     """
-    mechanism = find_robot(robot)
+    mechanism = check_movable(find_robot(robot), "estimate")
     if plot is not None:
         check_drawable(plot)
     if out is not None:

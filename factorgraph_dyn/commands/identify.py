@@ -14,7 +14,7 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.identification.identified import Identified
 from factorgraph_dyn.identification.identify import identify
 from factorgraph_dyn.identification.samples import Samples
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_movable
 from factorgraph_dyn.motion.logs import Log, differentiated, read_log
 from factorgraph_dyn.show.pictures.canvas import check_drawable
 from factorgraph_dyn.show.plots.identified import plot_identified
@@ -52,7 +52,7 @@ def identify_log(
     Example:
         fgdyn identify puma560 log.csv --save identified.json -o fit.svg
     """
-    mechanism = find_robot(robot)
+    mechanism = check_movable(find_robot(robot), "identify")
     if out is not None:
         check_drawable(out)
     if save is not None and save.suffix not in (".json", ".urdf"):

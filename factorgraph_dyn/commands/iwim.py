@@ -17,6 +17,7 @@ from factorgraph_dyn.commands.common import (
 )
 from factorgraph_dyn.equations.inputs import Contact
 from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.model import check_movable
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.solve.matrices.iwim import input_dynamics
 
@@ -44,7 +45,7 @@ def iwim(
     Example:
         fgdyn iwim humanoid --contacts frames --seed 1
     """
-    mechanism = find_robot(robot)
+    mechanism = check_movable(find_robot(robot), "accelerate")
     v = np.zeros(mechanism.nv)
     coordinates = mechanism.random_state(seed)[0] if q is None else mechanism.check_q(_numbers(q, "--q", ","))
     if contacts == "frames":

@@ -13,7 +13,7 @@ from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOpt
 from factorgraph_dyn.compare.engine_agreement import Agreement, compare_with_engine
 from factorgraph_dyn.compare.peers.engines import engine_of, handed_engine
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_movable
 from factorgraph_dyn.model.files.formats import format_of
 from factorgraph_dyn.model.files.urdf.writer import losses, to_urdf
 from factorgraph_dyn.model.parts import EFFECTS
@@ -58,9 +58,7 @@ def check(
     Example:
         fgdyn check robot.urdf --states 50
     """
-    mechanism = find_robot(robot)
-    if mechanism.nv == 0:
-        raise InputError(f"Robot {robot!r} has no movable joint; there is nothing to compare.")
+    mechanism = check_movable(find_robot(robot), "compare")
     agreement = _agreement(mechanism, Path(robot), states, seed)
     agrees = agreement.within(TOLERANCE)
     print_rows([asdict(agreement) | {"agrees": agrees}], format, f"{mechanism.name}: largest relative differences")

@@ -23,7 +23,7 @@ from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations import Known, LinearGraph, State, dynamics_graph
 from factorgraph_dyn.equations.problem import Problem, solved_problem
 from factorgraph_dyn.errors import FactorGraphDynError, OrderingError
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_movable
 from factorgraph_dyn.notebook import Rows
 from factorgraph_dyn.ordering import (
     OFFER,
@@ -83,6 +83,7 @@ def compare_orderings(
         [('aba', True), ('crba', True)]
     """
     check_count(repeats, "repeats")
+    check_movable(mechanism, "compare")
     asked = solved_problem(mechanism, problem, known_accelerations)
     state, known = sample_known(mechanism, asked, seed)
     graph = dynamics_graph(state, known)

@@ -185,7 +185,9 @@ class LinearGraph:
 
     def dense(self) -> tuple[Array, Array]:
         """The stacked system (A, b) with A x = b, columns in the order of ``variables``."""
-        dtype = np.result_type(*(f.rhs for f in self.factors), *(b for f in self.factors for _, b in f.blocks))
+        dtype = np.result_type(
+            np.float64, *(f.rhs for f in self.factors), *(b for f in self.factors for _, b in f.blocks)
+        )
         A = np.zeros((self.rows, self.columns), dtype=dtype)
         b = np.zeros(self.rows, dtype=dtype)
         row = 0

@@ -28,7 +28,7 @@ from factorgraph_dyn.identification.columns import Columns, make_columns
 from factorgraph_dyn.identification.freedoms import Freedoms
 from factorgraph_dyn.identification.progress import watched
 from factorgraph_dyn.identification.samples import Samples
-from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.model import Mechanism, check_mechanism, check_movable
 from factorgraph_dyn.model.parts import Joint
 from factorgraph_dyn.model.sizes.carried import carried
 from factorgraph_dyn.model.sizes.units import natural_rate
@@ -350,8 +350,7 @@ def _check_plain(mechanism: Mechanism) -> None:
             f"Mechanism {mechanism.name!r} has loops or couplings; excitations are found for trees. Choose motions of "
             "its motors, close the others with mechanism.close, and look at fgd.identify(...).condition."
         )
-    if not mechanism.nv:
-        raise InputError(f"Mechanism {mechanism.name!r} has no movable joint.")
+    check_movable(mechanism, "excite")
     odd = [joint.name for joint in mechanism.movable_joints if not _is_plain(joint)]
     if odd:
         raise InputError(

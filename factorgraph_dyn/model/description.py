@@ -251,9 +251,12 @@ class Description:
         except (TypeError, ValueError):
             raise InputError(f"{what} is {shown(values)}; it must be {size} real numbers.") from None
         if (array.shape[-1:] if batch else array.shape) != (size,):
+            order = (
+                f"in the order of its joints: {', '.join(self.joint_names)}" if size else "as it has no movable joint"
+            )
             raise InputError(
                 f"{what} has shape {array.shape}; mechanism {self.name!r} needs ({'..., ' if batch else ''}{size},), "
-                f"in the order of its joints: {', '.join(self.joint_names)}."
+                f"{order}."
             )
         if not np.isfinite(array).all():
             bad = [n for n in self.joint_names if not np.isfinite(array[..., slices[n]]).all()]

@@ -11,7 +11,7 @@ from typing import Self
 import numpy.typing as npt
 
 from factorgraph_dyn.checks import check_kind, check_path
-from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.model import parameters
 from factorgraph_dyn.model.edit import Editable
 from factorgraph_dyn.model.files.native.writer import fingerprint, to_json
@@ -96,3 +96,11 @@ def check_mechanism(value: object) -> Mechanism:
     """The value, if it is a mechanism."""
     how = "fgd.robots.puma560(), fgd.load('robot.urdf') or one built by fgd.Mechanism(...)"
     return check_kind(value, Mechanism, "The mechanism", f"a Mechanism, such as {how}")
+
+
+def check_movable(value: object, purpose: str, error: type[FactorGraphDynError] = InputError) -> Mechanism:
+    """The value, if it is a mechanism in which something moves; ``purpose`` says what is to be done with it."""
+    mechanism = check_mechanism(value)
+    if not mechanism.nv:
+        raise error(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to {purpose}.")
+    return mechanism

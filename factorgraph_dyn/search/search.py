@@ -29,7 +29,7 @@ from time import monotonic
 from factorgraph_dyn.checks import as_names, check_choice, check_count, check_kind, check_path, shown
 from factorgraph_dyn.equations.problem import problem_graph
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_movable
 from factorgraph_dyn.ordering import ORDERING_NAMES, choose_ordering, saved
 from factorgraph_dyn.ordering.dissection import dissection
 from factorgraph_dyn.ordering.halves import joined
@@ -123,7 +123,7 @@ def search_orderings(
         ("save", save),
     ):
         check_kind(flag, bool, name, "True or False")
-    asked = Asked(mechanism, problem, objective, as_names(known_accelerations, "known_accelerations"),
+    asked = Asked(check_movable(mechanism, "search"), problem, objective, as_names(known_accelerations, "known_accelerations"),
                   None if actuated is None else as_names(actuated, "actuated"),
                   () if parameters is None else as_names(parameters, "parameters"))  # fmt: skip
     path = None if results is None else check_path(results, "The results file")

@@ -15,7 +15,7 @@ import numpy as np
 
 from factorgraph_dyn.equations import Factor, Known, LinearGraph, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.equations.problem import PROBLEMS, solved_problem
-from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.model import Mechanism, check_mechanism, check_movable
 from factorgraph_dyn.ordering import Ordering, OrderingLike, Structure, choose_ordering, eliminate_structure
 from factorgraph_dyn.ordering.structure import StructuralElimination
 
@@ -94,6 +94,8 @@ def make_subject(
     q = check_mechanism(mechanism).tree.neutral()  # structure does not depend on the state
     state = evaluate_state(mechanism, q, np.zeros(mechanism.nv))
     graph = dynamics_graph(state, solved_problem(mechanism, problem, known_accelerations).known())
+    if not graph.variables:
+        check_movable(mechanism, "draw")
     full = dynamics_graph(state, Known.nothing(mechanism.nv))
     complete = {str(x) for x, value in graph.known.items() if value.mask is None}
     held = tuple(tuple(name for name in _mentions(mechanism, factor) if name in complete) for factor in full.factors)

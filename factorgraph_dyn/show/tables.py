@@ -45,7 +45,10 @@ def print_rows(
     """
     fullest_first = sorted(rows, key=len, reverse=True)  # its columns set the order
     columns = list(dict.fromkeys(column for row in fullest_first for column in row))
-    if format == "json":
+    if not rows and format != "json":
+        if format == "table":  # a program sees by itself that a file is empty
+            print(f"{title}: there are none." if title else "There is nothing to show.")
+    elif format == "json":
         print(json.dumps([_plain(dict(row)) for row in rows], indent=2))
     elif format == "csv":
         writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")

@@ -24,7 +24,7 @@ from factorgraph_dyn.checks import check_choice, check_count, check_positive, sh
 from factorgraph_dyn.equations import Known, evaluate_state
 from factorgraph_dyn.equations.problem import PROBLEMS
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
-from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.model import Mechanism, check_movable
 from factorgraph_dyn.motion import closing, closure
 from factorgraph_dyn.motion.integrators import INTEGRATORS, Integrator, Move, Step
 from factorgraph_dyn.motion.kinematics import integrate
@@ -86,7 +86,7 @@ def simulate(
         ((51, 2), True)
     """
     steps = _check_steps(duration, step, method, record_every)
-    check_mechanism(mechanism)
+    check_movable(mechanism, "simulate")
     q, v = mechanism.check_q(q0), mechanism.check_v(v0)
     check_state(mechanism, q, v)
     accelerate = _acceleration_function(mechanism, engine, ordering)

@@ -82,3 +82,9 @@ def test_texts_go_on_in_the_next_line_of_a_terminal(monkeypatch):
     assert text.count("words") == 12
     assert "empty" not in text
     assert any("many words " * 12 in line + " " for line in printed(monkeypatch, rows, terminal=False).splitlines())
+
+
+@pytest.mark.parametrize(("format", "said"), [("table", "Files: there are none.\n"), ("json", "[]\n"), ("csv", "")])
+def test_no_rows_are_said_to_be_none(capsys, format, said):
+    print_rows([], format, "Files")
+    assert capsys.readouterr().out == said

@@ -45,7 +45,7 @@ from factorgraph_dyn.equations.problem import Problem, make_problem, problem_gra
 from factorgraph_dyn.equations.quantities import shape_of, split_derivative
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import CompileError, OrderingError
-from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model import Mechanism, check_movable
 from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
 
@@ -144,8 +144,7 @@ def compile(
 
 def compile_problem(mechanism: Mechanism, problem: Problem, ordering: OrderingLike | None = AUTO) -> Kernel:
     """The kernel of a problem in an ordering, by default that of fewest operations; raises as `compile` does."""
-    if not mechanism.nv:
-        raise CompileError(f"Mechanism {mechanism.name!r} has no movable joint; there is nothing to compile.")
+    check_movable(mechanism, "compile", CompileError)
     _check_axes(mechanism, problem)
     wanted = _wanted_ordering(mechanism, problem, ordering)
     host = machine.host()
