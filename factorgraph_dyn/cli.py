@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from factorgraph_dyn import __version__
@@ -62,7 +63,7 @@ class Commands(TyperGroup):
         super().__init__(**options)
         for panel, commands in COMMANDS.items():
             for name, home in commands.items():
-                self.commands[name] = TyperCommand(name, help=summary(*home), rich_help_panel=panel)
+                self.commands[name] = TyperCommand(name, help=escape(summary(*home)), rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that words ask for, imported."""
@@ -92,8 +93,11 @@ def load_command(name: str) -> Any:
     words, _, example = inspect.cleandoc(call.__doc__).partition(EXAMPLE)
     paragraphs = "\n\n".join(" ".join(text.split()) for text in words.split("\n\n"))
     one = typer.Typer(add_completion=False)
-    one.command(name, help=paragraphs, epilog=f"Example: {' '.join(example.split())}")(call)
-    return typer.main.get_command(one)
+    one.command(name, help=escape(paragraphs), epilog=escape(f"Example: {' '.join(example.split())}"))(call)
+    command = typer.main.get_command(one)
+    for parameter in command.params:  # T[link6] is no markup
+        parameter.help = escape(getattr(parameter, "help", None) or "")  # type: ignore[attr-defined]
+    return command
 
 
 app = typer.Typer(name="fgdyn", cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)

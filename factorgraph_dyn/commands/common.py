@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from factorgraph_dyn.equations.problem import PROBLEM_NAMES, SOLVED_NAMES
+from factorgraph_dyn.equations.problem import PROBLEM_NAMES, PROBLEMS, SOLVED_NAMES
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, robots
 from factorgraph_dyn.show.tables import Format
 
+# An estimate has sensors, which a search takes none of.
+SEARCHED_NAMES = tuple(name for name in PROBLEM_NAMES if "values" not in PROBLEMS[name].arguments)
+
 if TYPE_CHECKING:
     Problem = str
     KernelProblem = str
+    SearchedProblem = str
 else:  # choices are read while the program runs
     Problem, KernelProblem = Literal[SOLVED_NAMES], Literal[PROBLEM_NAMES]
+    SearchedProblem = Literal[SEARCHED_NAMES]
 
 MODEL_FILES = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world", ".json", ".yaml")
 
@@ -81,7 +86,8 @@ def find_robot(name: str) -> Mechanism:
         from factorgraph_dyn.model.files.load import load
 
         return load(name)
+    what = "file" if Path(name).suffix.lower() in MODEL_FILES or Path(name).name != name else "robot or file"
     raise InputError(
-        f"There is no robot or file {name!r}. Built-in robots: {', '.join(robots.BUILT_IN)}; or give the "
+        f"There is no {what} {name!r}. Built-in robots: {', '.join(robots.BUILT_IN)}; or give the "
         "path of a URDF, MJCF or SDF file."
     )

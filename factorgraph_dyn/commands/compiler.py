@@ -10,6 +10,7 @@ import typer
 
 from factorgraph_dyn.commands.common import (
     FormatOption,
+    KernelProblem,
     KnownOption,
     ParametersOption,
     RobotArgument,
@@ -17,8 +18,9 @@ from factorgraph_dyn.commands.common import (
     find_robot,
     split_names,
 )
+from factorgraph_dyn.commands.sensor_files import read_sensors
 from factorgraph_dyn.compare.benchmark import benchmark_kernels, machine_name
-from factorgraph_dyn.compiler import PROBLEM_NAMES, compile
+from factorgraph_dyn.compiler import compile
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.show.tables import Format, print_rows
 
@@ -30,13 +32,16 @@ OrderingOption = Annotated[
 
 def compile_kernel(
     robot: RobotArgument,
-    problem: Annotated[str, typer.Option("--problem", help=f"One of {', '.join(PROBLEM_NAMES)}.")] = "forward",
+    problem: Annotated[KernelProblem, typer.Option("--problem", help="What the kernel computes.")] = "forward",
     ordering: OrderingOption = None,
     known: KnownOption = "",
     outputs: Annotated[
         str, typer.Option("--outputs", help="Comma-separated results instead of the usual ones: a,da/dq,T[link6].")
     ] = "",
     parameters: ParametersOption = "",
+    sensors: Annotated[
+        Path | None, typer.Option("--sensors", help="For estimate: TOML file with sensors, as of fgdyn estimate.")
+    ] = None,
     c: Annotated[Path | None, typer.Option("--c", help="Write C source to this file, its header beside it.")] = None,
     format: FormatOption = "table",
     wide: WideOption = False,
@@ -47,6 +52,12 @@ def compile_kernel(
         fgdyn compile puma560 --problem inverse --c puma560.c
     """
     mechanism = find_robot(robot)
+    if (problem == "estimate") != (sensors is not None):
+        raise InputError(
+            f"The problem is {problem!r} and --sensors is {'not given' if sensors is None else 'given'}; the estimate "
+            "problem, and no other, has sensors: fgdyn compile ROBOT --problem estimate --sensors FILE.toml."
+        )
+    measured = () if sensors is None else tuple(each.sensor for each in read_sensors(sensors, mechanism))
     begin = time.perf_counter()
     kernel = compile(
         mechanism,
@@ -55,6 +66,7 @@ def compile_kernel(
         known_accelerations=split_names(known),
         outputs=split_names(outputs) or None,
         parameters=split_names(parameters) or None,
+        measurements=measured,
     )
     seconds = time.perf_counter() - begin
     count = kernel.operations

@@ -105,7 +105,7 @@ def solve(
     unknown, or as objects by joint name (hybrid); and optionally external_wrenches by the name of a link or
     frame, and axes, local or world.
 
-    For rrr: {"q": \\[0, 0, 0], "v": \\[0, 0, 0], "tau": \\[1, 2, 3]}
+    For rrr: {"q": [0, 0, 0], "v": [0, 0, 0], "tau": [1, 2, 3]}
 
     Example:
         fgdyn solve rrr --state state.json --problem inverse

@@ -48,15 +48,15 @@ class Estimates(NamedTuple):
 def estimate_log(
     robot: RobotArgument,
     log: Annotated[Path, typer.Argument(metavar="LOG", help="CSV or NPZ with q, v and readings, a row a sample.")],
-    sensors: Annotated[Path, typer.Option("--sensors", help="TOML file with one \\[\\[sensor]] after the other.")],
+    sensors: Annotated[Path, typer.Option("--sensors", help="TOML file with one [[sensor]] after the other.")],
     out: Annotated[Path | None, typer.Option(help="Write all estimates to this .csv or .npz file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw torques and outside wrenches with their bands.")] = None,
     format: FormatOption = "table",
 ) -> None:
     """Estimate torques, accelerations and outside wrenches from a log of noisy sensors.
 
-    Columns of the log are q\\[joint], v\\[joint] and one of each sensor's name, such as Torque\\[elbow] or
-    Accelerometer\\[hand].x. The sensors file has entries such as: \\[\\[sensor]] kind = "Torque", joint = "*",
+    Columns of the log are q[joint], v[joint] and one of each sensor's name, such as Torque[elbow] or
+    Accelerometer[hand].x. The sensors file has entries such as: [[sensor]] kind = "Torque", joint = "*",
     sigma = 0.1. Without one called t, samples are counted.
     The rows give each estimate's mean and standard deviation over the log, and how well each sensor fits the others:
     innovation is the root mean square of what it reads above what is probable, normalised; 1 where its noise is as

@@ -27,7 +27,7 @@ def iwim(
     contacts: Annotated[
         str | None,
         typer.Option(
-            help="Comma-separated places: LINK_OR_FRAME\\[@x:y:z]\\[/wrench]\\[/world], such as foot@0:0:-0.1/world; "
+            help="Comma-separated places: LINK_OR_FRAME[@x:y:z][/wrench][/world], such as foot@0:0:-0.1/world; "
             "'frames' for every frame of the model."
         ),
     ] = None,

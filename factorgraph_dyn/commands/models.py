@@ -83,7 +83,7 @@ def write_robot(mechanism: Mechanism, target: Path, lossy: bool) -> None:
 
 def convert(
     robot: RobotArgument,
-    target: Annotated[Path | None, typer.Argument(metavar="[OUT]", help="The file to write: .json or .urdf.")] = None,
+    target: Annotated[Path | None, typer.Argument(metavar="OUT", help="The file to write: .json or .urdf.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The file to write, as OUT.")] = None,
     floating_base: Annotated[bool, typer.Option("--floating-base", help="Free the base.")] = False,
     merge_fixed: Annotated[bool, typer.Option("--merge-fixed", help="Merge links on fixed joints.")] = False,

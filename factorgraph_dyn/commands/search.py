@@ -10,10 +10,10 @@ import typer
 
 from factorgraph_dyn.commands.common import (
     FormatOption,
-    KernelProblem,
     KnownOption,
     ParametersOption,
     RobotArgument,
+    SearchedProblem,
     WideOption,
     find_robot,
     split_names,
@@ -27,7 +27,7 @@ SPARE = ("divisions", "additions", "multiplications", "evaluations", "error")
 
 def search(
     robot: RobotArgument,
-    problem: Annotated[KernelProblem, typer.Option("--problem", help="What the kernel computes.")] = "forward",
+    problem: Annotated[SearchedProblem, typer.Option("--problem", help="What the kernel computes.")] = "forward",
     budget: Annotated[float, typer.Option(help="Seconds to search.")] = 60.0,
     objective: Annotated[Objective, typer.Option(help="What shall be small.")] = "operations",
     known: KnownOption = "",

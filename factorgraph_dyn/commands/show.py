@@ -22,7 +22,7 @@ def draw(
         str | None,
         typer.Option(
             help=f"One of {', '.join(ORDERING_NAMES)}, search, a results file (.json), or all variables "
-            "separated by semicolons, such as 'F\\[elbow];A\\[forearm];a\\[elbow]'. "
+            "separated by semicolons, such as 'F[elbow];A[forearm];a[elbow]'. "
             "By default aba; rnea for inverse dynamics."
         ),
     ] = None,

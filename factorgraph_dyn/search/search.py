@@ -123,7 +123,8 @@ def search_orderings(
         ("save", save),
     ):
         check_kind(flag, bool, name, "True or False")
-    asked = Asked(check_movable(mechanism, "search"), problem, objective, as_names(known_accelerations, "known_accelerations"),
+    known = as_names(known_accelerations, "known_accelerations")
+    asked = Asked(check_movable(mechanism, "search"), problem, objective, known,
                   None if actuated is None else as_names(actuated, "actuated"),
                   () if parameters is None else as_names(parameters, "parameters"))  # fmt: skip
     path = None if results is None else check_path(results, "The results file")

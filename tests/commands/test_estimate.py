@@ -126,3 +126,15 @@ def test_bad_logs_and_sensors_are_refused_in_words(tmp_path, spoil, message):
     done = CliRunner().invoke(app, write(tmp_path, names, rows, sensors))
     assert isinstance(done.exception, fgd.FactorGraphDynError)
     assert message in str(done.exception)
+
+
+def test_estimates_are_compiled_with_their_sensors_and_not_searched(tmp_path):
+    words = ["compile", "rrr", "--problem", "estimate", "--format", "json"]
+    (tmp_path / "sensors.toml").write_text(SENSORS)
+    sensors = ["--sensors", str(tmp_path / "sensors.toml")]
+    done = CliRunner().invoke(app, [*words, *sensors])
+    assert done.exit_code == 0, done.exception
+    assert json.loads(done.output)[0]["problem"] == "estimate"
+    for wrong in (words, ["compile", "rrr", *sensors]):
+        assert "--sensors FILE" in str(CliRunner().invoke(app, wrong).exception)
+    assert "estimate" not in CliRunner().invoke(app, ["search", "--help"]).output

@@ -129,3 +129,10 @@ def test_every_command_has_help(command):
 def test_names_in_brackets_are_no_markup(capsys):
     print_rows([{"name": "F[elbow]"}])
     assert "F[elbow]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("x.urdf", "no file 'x.urdf'"), ("a/x", "no file 'a/x'"), ("x", "no robot or file 'x'")]
+)
+def test_a_file_that_is_not_there_is_called_a_file(run, name, words):
+    assert str(run("info", name).exception).startswith(f"There is {words}. Built-in robots:")

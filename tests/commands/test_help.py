@@ -1,12 +1,15 @@
 """The help: grouped, quick because nothing is imported for it; every command's ends with an example that parses."""
 
+import importlib
 import re
 import shlex
 import subprocess
 import sys
+from typing import get_type_hints
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from factorgraph_dyn.cli import COMMANDS, HOMES, app, load_command
 from factorgraph_dyn.commands.common import complete_robot
@@ -17,6 +20,7 @@ HEAVY = ("numpy", "gtsam", "llvmlite", "networkx", "matplotlib")
 def test_help_groups_the_commands_and_imports_nothing_heavy():
     program = f"""
 import sys
+from typing import get_type_hints
 from factorgraph_dyn.cli import app
 sys.argv = ["fgdyn", "--help"]
 try:
@@ -57,3 +61,14 @@ def test_shells_complete_robots(tmp_path, monkeypatch):
     (tmp_path / "fives").mkdir()
     assert complete_robot("five") == ["five_bar", "fives/", "five.urdf"]
     assert complete_robot("pu") == ["puma560"]
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_help_shows_every_bracket_of_its_source(name):
+    module, function = HOMES[name]
+    call = getattr(importlib.import_module(f"factorgraph_dyn.commands.{module}"), function)
+    hints = get_type_hints(call, include_extras=True).values()
+    given = [info.help or "" for hint in hints for info in getattr(hint, "__metadata__", ())]
+    written = re.findall(r"\S*\[\S*", " ".join([call.__doc__, *given]))
+    done = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "1000", "TERMINAL_WIDTH": "1000"})
+    assert not [word for word in written if word not in done.output]
