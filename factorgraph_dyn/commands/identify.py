@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from factorgraph_dyn.checks import check_number
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, WideOption, find_robot, split_names
 from factorgraph_dyn.commands.models import write_robot
 from factorgraph_dyn.errors import InputError
@@ -44,7 +43,7 @@ def identify_log(
 ) -> None:
     """Identify masses, inertias, armature, damping and friction from a log of motions and torques.
 
-    Columns of the log are q\\[joint], v\\[joint], a\\[joint] and tau\\[joint]; without a, accelerations are found from
+    Columns of the log are q[joint], v[joint], a[joint] and tau[joint]; without a, accelerations are found from
     v and t. Joints without a column of torques count as not measured.
     The rows tell how well each joint's torques are explained, which combinations of parameters the log determines,
     and all parameters before and after, with their standard deviations.
@@ -66,7 +65,7 @@ def identify_log(
         samples.tau,
         links=split_names(links) or None,
         effects=[name for name in split_names(effects) if name != "none"],
-        prior=None if prior == "none" else check_number(prior, "prior"),
+        prior=_prior(prior),
         physical=physical,
         progress=None,
     )
@@ -75,6 +74,18 @@ def identify_log(
         write_robot(found.mechanism, save, lossy=True)
     if out is not None:
         plot_identified(found, out, t=t, samples=samples)
+
+
+def _prior(text: str) -> float | None:
+    """The relative spread that a word stands for; None for nothing known."""
+    if text == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(
+            f"--prior is {text!r}; it must be a number, such as 0.3, or 'none' where nothing is known."
+        ) from None
 
 
 def _samples(mechanism: Mechanism, log: Log, window: int) -> tuple[Floats, Samples]:
@@ -92,10 +103,11 @@ def _samples(mechanism: Mechanism, log: Log, window: int) -> tuple[Floats, Sampl
 
 
 def _print(found: Identified, show: Part, format: Any, wide: bool) -> None:
+    rest = "moved to what bodies can have" if found.adjusted else "as it was"
     tables = {
         "fit": (found.fit_rows(), f"{found!r}".strip("<>")),
         "base": (found.base_rows(), "What the log determines, from the data alone"),
-        "parameters": (found.rows(), "Parameters; what is not determined is as it was"),
+        "parameters": (found.rows(), f"Parameters; what is not determined at all is {rest}"),
     }
     parts = [show] if show != "all" else list(tables) if format == "table" else ["parameters"]
     for number, part in enumerate(parts):

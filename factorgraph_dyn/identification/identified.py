@@ -66,7 +66,8 @@ class Identified:
         fit: How well the torques of each freedom are explained.
         samples: Number of samples.
         condition: Condition number of the regressor with columns of length one.
-        adjusted: Whether what fits best had to be changed so that bodies can have it.
+        adjusted: Whether what fits best had to be changed so that bodies can have it; what the data leave open changes
+            most.
 
     Examples:
         >>> arm = fgd.robots.pendulum(1)
@@ -121,7 +122,7 @@ class Identified:
 
     @property
     def undetermined(self) -> tuple[str, ...]:
-        """Names of unknowns that no torque of the log depends on: they are what they were before."""
+        """Names of unknowns that no torque of the log depends on: they are what they were before, unless `adjusted`."""
         return tuple(name for name, how in self.determined.items() if how == "not at all")
 
     def compare(self, samples: Samples) -> tuple[Floats, Floats]:

@@ -5,7 +5,8 @@
 1. ``columns``: the regressor of the unknowns, a kernel; ``freedoms``: along the motions that loops allow.
 2. ``base``: which combinations of unknowns torques depend on at all, once a mechanism.
 3. ``triangles``: samples in blocks become small triangles; ``fit``: weights by the noise of each torque.
-4. ``posterior``: what data leave open stays as it was known; ``physical``: bodies that there can be.
+4. ``posterior``: what data leave open stays as it was known; ``physical``: bodies that there can be, for which it may
+   have to move after all.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ def identify(
     """The inertial parameters of links and the losses of joints that explain measured torques best.
 
     Torques are weighted by their noise, which is found from the data, a number a joint. Nothing depends on units. What
-    the data do not determine stays at what was known before and is as uncertain as that was; ``Identified.determined``
-    and ``Identified.base`` tell what they determine, whatever the prior. Standard deviations hold for noise in torques
-    that is independent from sample to sample: of a filtered log give only as many samples as its filter leaves
-    independent. States count as exact.
+    the data do not determine at all stays at what was known before, unless bodies must be made possible
+    (``Identified.adjusted``), and is as uncertain as that was; ``Identified.determined`` and ``Identified.base`` tell
+    what they determine, whatever the prior. Standard deviations hold for noise in torques that is independent from
+    sample to sample: of a filtered log give only as many samples as its filter leaves independent. States count as
+    exact.
 
     Args:
         mechanism: The mechanism, with parameters as they are known, from a drawing or a file.
@@ -66,7 +68,7 @@ def identify(
         prior: What is known before. A number: the mechanism's own values, each link's with this spread relative to
             its mass m, m l and m l^2, l its length. (mean, sigma): other values, shape (links, 10), with their
             deviations, or covariance (10 links, 10 links). None: nothing; what data leave open stays at the
-            mechanism's own values with infinite variance.
+            mechanism's own values, as far as bodies can have them, with infinite variance.
         physical: Whether links have to be bodies that there can be, and losses not negative. Needs Clarabel
             (``pip install 'factorgraph_dyn[identify]'``) where those that fit best are not.
         progress: Whether to show a bar on standard error; None means where there is a terminal.

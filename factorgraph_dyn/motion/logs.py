@@ -8,9 +8,11 @@ whole arrays, a row a sample; single numbers in it are left alone.
 from __future__ import annotations
 
 import csv
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 
@@ -103,15 +105,29 @@ def read_log(path: Path) -> Log:
     """The log in a file, told by its ending."""
     try:
         if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as content:
-                arrays = {name: np.asarray(content[name], dtype=np.float64) for name in content.files}
-                return Log(path, {name: array for name, array in arrays.items() if array.ndim})
+            return _read_npz(path)
         with path.open(newline="", encoding="utf-8") as file:
             return _read_csv(path, list(csv.reader(file)))
     except OSError as error:
         raise InputError(f"The log {str(path)!r} cannot be read: {error.strerror or error}.") from None
     except (ValueError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"The log {str(path)!r} is no table of numbers: {error}.") from None
+
+
+def _read_npz(path: Path) -> Log:
+    with path.open("rb") as file:
+        if not is_zipfile(file):  # NumPy would speak of pickles
+            raise InputError(
+                f"The log {str(path)!r} is not an .npz archive; write one with numpy.savez, or a .csv file."
+            )
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            arrays = {name: np.asarray(content[name], dtype=np.float64) for name in content.files}
+    except (BadZipFile, ValueError, zlib.error):
+        raise InputError(
+            f"The log {str(path)!r} is damaged, or holds other things than arrays of numbers; write it by numpy.savez."
+        ) from None
+    return Log(path, {name: array for name, array in arrays.items() if array.ndim})
 
 
 def check_log_path(path: Path) -> None:

@@ -94,10 +94,35 @@ def test_bad_logs_are_refused(tmp_path):
         (gap, (), "gaps; the first is sample"),
         (pause, (), "The log has a gap: from t = 1.9"),
         (without, ("--window", "4"), "window is 4; it must be an odd number of samples"),
-        (table, ("--prior", "much"), "prior is 'much'; it must be a number"),
+        (table, ("--prior", "much"), "prior is 'much'; it must be a number, such as 0.3, or 'none'"),
         (table, ("--save", "robot.txt"), "must end in .json or .urdf"),
         (table, ("--links", "elbow"), "'elbow' is not in mechanism"),
     ):
         done = run(tmp_path, given, *options)
         assert isinstance(done.exception, fgd.InputError)
         assert words in str(done.exception), done.exception
+
+
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (lambda path: path.write_text("q,v"), "is not an .npz archive"),
+        (lambda path: path.write_bytes(b""), "is not an .npz archive"),
+        (lambda path: np.savez(path, q=np.array([{}])), "other things than arrays of numbers"),
+    ],
+)
+def test_files_that_are_no_archives_of_arrays_are_refused(tmp_path, write, words):
+    path = tmp_path / "log.npz"
+    write(path)
+    error = CliRunner().invoke(app, ["identify", "rrr", str(path)]).exception
+    assert isinstance(error, fgd.InputError)
+    assert words in str(error)
+    assert "pickle" not in str(error)
+
+
+def test_the_table_says_whether_what_is_open_has_moved(tmp_path):
+    table = columns()
+    noise = np.random.default_rng(0).normal(size=400)
+    noisy = {name: column + noise * (name == "tau[joint1]") for name, column in table.items()}
+    for options, words in (((), "is moved to what bodies can have"), (("--no-physical",), "is as it was")):
+        assert f"what is not determined at all {words}" in run(tmp_path, noisy, *options).stdout

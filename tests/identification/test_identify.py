@@ -140,7 +140,13 @@ def test_a_noisy_log_predicts_another_one_and_all_bodies_are_possible():
     motion, other = waves(truth, 4000, 1), waves(truth, 500, 2)
     tau = torques(truth, motion)
     tau += 0.01 * np.sqrt((tau**2).mean(axis=0)) * np.random.default_rng(0).normal(size=tau.shape)
-    found = fgd.identify(wrong(truth, 2), *motion, tau)
+    known = wrong(truth, 2)
+    found = fgd.identify(known, *motion, tau)
+    open_ones = [name in found.undetermined for name in list(found.determined)[: found.parameters.size]]
+    for one, stays in ((found, False), (fgd.identify(known, *motion, tau, physical=False), True)):
+        moved = (one.parameters != known.parameters(one.links)).ravel()[open_ones]
+        assert moved.size
+        assert moved.any() != stays
     expected = torques(truth, other)
     missed = torques(found.mechanism, other) - expected
     assert (np.linalg.norm(missed, axis=0) < 0.02 * np.linalg.norm(expected, axis=0)).all()
