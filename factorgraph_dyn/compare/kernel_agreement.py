@@ -11,6 +11,7 @@ rounding acts on,
 
     a    to  |P| (|tau| + |h| + |M| |a_p|) + |a_p|        tau  to  |Z|^T (|M| |a| + |h|)
 
+where |h| is with the size of its terms before they cancel, as wrenches on a body that flies freely do,
 so that heavy joints do not hide light ones; closures mix all joints, and the largest entry counts for all. Inverse
 dynamics of closed mechanisms is compared with as many motors as there are motions, where the file has more.
 States and their references are made once a mechanism, kernels are compared once an ordering.
@@ -28,6 +29,7 @@ import numpy as np
 from factorgraph_dyn.compare.engine_agreement import NEGLIGIBLE, NO_DIGITS, SOLVE_ROUNDING, relative_difference
 from factorgraph_dyn.compare.peers.engines import Engine
 from factorgraph_dyn.compiler.kernel.compile import compile
+from factorgraph_dyn.compiler.proof.newton_euler import ManyStates
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, NearSingularWarning
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.units import natural
@@ -207,10 +209,11 @@ def _answers(
     rng: np.random.Generator,
 ) -> Answers | None:
     M, h = engine.mass_matrix(q), engine.forces(q, v)
+    h_size = np.abs(h) + _force_sizes(mechanism, q, v)
     if problem == "inverse" and not mechanism.is_closed_kind:  # whatever M is
         a = rng.normal(size=mechanism.nv) * natural(mechanism).v
         graph = _solved(lambda: inverse_dynamics(mechanism, q, v, a, ordering="colamd").tau)
-        scale = np.abs(M) @ np.abs(a) + np.abs(h)
+        scale = np.abs(M) @ np.abs(a) + h_size
         return Answers((q, v, a), graph, M @ a + h, np.eye(mechanism.nv), scale, NEGLIGIBLE, 1.0)
     Z, a_p, closure_condition = _motions(mechanism, q, v)
     Z_M = Z.T @ M @ Z
@@ -223,13 +226,19 @@ def _answers(
     a = a_p + P @ (tau - h - M @ a_p) if mechanism.is_closed_kind else engine.accelerations(q, v, tau)
     floor = 1.0 if mechanism.is_closed_kind else NEGLIGIBLE
     if problem == "forward":
-        scale = np.abs(P) @ (np.abs(tau) + np.abs(h) + np.abs(M) @ np.abs(a_p)) + np.abs(a_p)
+        scale = np.abs(P) @ (np.abs(tau) + h_size + np.abs(M) @ np.abs(a_p)) + np.abs(a_p)
         graph = _solved(lambda: forward_dynamics(mechanism, q, v, tau, ordering="colamd").a)
         project = np.diag(1.0 / natural(mechanism).v)
         return Answers((q, v, tau), graph, a, project, project @ scale, floor, condition)
     graph = _solved(lambda: inverse_dynamics(mechanism, q, v, a, actuated=motors, ordering="colamd").tau)
-    scale = np.abs(Z.T) @ (np.abs(M) @ np.abs(a) + np.abs(h))
+    scale = np.abs(Z.T) @ (np.abs(M) @ np.abs(a) + h_size)
     return Answers((q, v, a), graph, M @ a + h, Z.T, scale, floor, closure_condition)
+
+
+def _force_sizes(mechanism: Mechanism, q: Floats, v: Floats) -> Floats:
+    """The sizes of the terms whose sums are the forces h, shape (nv,)."""
+    here = ManyStates(mechanism, q[None], v[None], natural(mechanism).length)
+    return np.asarray(here.response(np.zeros((1, 1, mechanism.nv))).tau_size[0, 0])
 
 
 def _solved(answer: Callable[[], Floats]) -> Floats | None:
