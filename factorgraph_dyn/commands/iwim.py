@@ -15,9 +15,10 @@ from factorgraph_dyn.commands.common import (
     find_robot,
     split_names,
 )
-from factorgraph_dyn.equations.inputs import Contact
+from factorgraph_dyn.equations.inputs import CONTACT_KINDS, Contact
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import check_movable
+from factorgraph_dyn.motion.questions import AXES
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.solve.matrices.iwim import input_dynamics
 
@@ -67,14 +68,14 @@ def _contact(text: str) -> Contact:
     """A contact from LINK_OR_FRAME[@x:y:z][/wrench][/world]."""
     place, *options = text.split("/")
     name, _, point = place.partition("@")
-    unknown = [option for option in options if option not in ("wrench", "world", "force", "link")]
+    unknown = [option for option in options if option not in (*CONTACT_KINDS, *AXES)]
     if unknown:
         raise InputError(
-            f"The contact {text!r} has the option {unknown[0]!r}; it may have /force, /wrench, /link, /world."
+            f"The contact {text!r} has the option {unknown[0]!r}; it may have /force, /wrench, /local, /world."
         )
     where = _numbers(point, f"The point of contact {text!r}", ":") if point else [0.0, 0.0, 0.0]
     kind = "wrench" if "wrench" in options else "force"
-    return Contact(name, where, kind, axes="world" if "world" in options else "link")
+    return Contact(name, where, kind, axes="world" if "world" in options else "local")
 
 
 def _numbers(text: str, what: str, separator: str) -> list[float]:

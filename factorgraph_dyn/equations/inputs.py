@@ -27,10 +27,10 @@ from factorgraph_dyn.equations.factors import contact_force
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
+from factorgraph_dyn.motion.questions import AXES
 from factorgraph_dyn.spatial import Array, Floats
 
 CONTACT_KINDS = {"force": 3, "wrench": 6}
-AXES = ("link", "world")
 A_CONTACT = "give the name of a link or frame, or a fgd.Contact(link, point, ...)"
 COMPONENTS = {"force": ("fx", "fy", "fz"), "wrench": ("mx", "my", "mz", "fx", "fy", "fz")}
 
@@ -44,7 +44,7 @@ class Contact:
         point: The place in the link's (or frame's) axes, m, shape (3,).
         kind: "force" for a point force (3 numbers), "wrench" for [moment; force] about the point (6).
         directions: Rows along which the force or wrench acts, shape (m, 3) or (m, 6); all by default.
-        axes: Axes of the directions: "link" (or the frame's), or "world".
+        axes: Axes of the directions: "local", those of the link or frame, or "world".
         label: What its inputs are called; the link's name by default.
 
     Examples:
@@ -58,7 +58,7 @@ class Contact:
     point: Any = (0.0, 0.0, 0.0)
     kind: str = "force"
     directions: Any = None
-    axes: str = "link"
+    axes: str = "local"
     label: str = ""
 
     def __post_init__(self) -> None:
@@ -127,7 +127,7 @@ def as_contacts(contacts: Sequence[ContactLike]) -> tuple[Contact, ...]:
 def contact_inputs(state: State, contacts: Sequence[ContactLike]) -> Inputs:
     """One column for every direction of the contacts."""
     placed = as_contacts(contacts)
-    if all(contact.axes == "link" for contact in placed):
+    if all(contact.axes == "local" for contact in placed):
         return _link_contacts(state.mechanism, placed)
     return _contact_inputs(state.mechanism, placed, link_poses(state.mechanism, state.q))
 

@@ -31,7 +31,7 @@ Q = np.array([0.1, 0.2, 0.3])
         (lambda: Contact("link1", (0, 0)), "shape"),
         (lambda: Contact("link1", "abc"), "must be real numbers"),
         (lambda: Contact("link1", kind="push"), "'push'.*force, wrench"),
-        (lambda: Contact("link1", axes="mine"), "'mine'.*link, world"),
+        (lambda: Contact("link1", axes="mine"), "'mine'.*local, world"),
         (lambda: Contact("link1", directions=[(0, 0, np.inf)]), "not finite"),
         (lambda: Contact("link1", directions=[(0, 0, 0)]), "zero row"),
         (lambda: Contact("link1", directions=np.zeros((0, 3))), "rows of 3 numbers"),
