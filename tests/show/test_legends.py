@@ -31,7 +31,7 @@ def test_marks_and_colours_have_a_legend(what, expected):
 
 
 def test_steps_say_which_are_not_shown():
-    assert any("not shown: steps 2, 7, 12" in text for text in words(fgd.draw(fgd.robots.five_bar(), "steps")))
+    assert any("not shown: steps 1, 4, 6, 9, 12" in text for text in words(fgd.draw(fgd.robots.puma560(), "steps")))
     assert not any("not shown" in text for text in words(fgd.draw(fgd.robots.rrr(), "steps")))
     assert _skipped([0, 5, 6, 8]) == "not shown: steps 1 to 4, 7"
     assert _skipped([0, 1, 3]) == "not shown: step 2"
@@ -63,3 +63,10 @@ def test_what_elimination_makes_keeps_clear_of_names_of_joints(name):
             path = np.array(layout.tie(place, parent))
             dense = np.concatenate([np.linspace(a, b, 20) for a, b in pairwise(path)])
             assert np.linalg.norm(dense[:, None] - letters, axis=2).min() > 0.08, (step.variable, parent)
+
+
+def test_steps_fill_their_grid():
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra 'plot')")
+    words = [text.get_text() for text in fgd.draw(fgd.robots.five_bar(), "steps").texts]
+    assert [f"{k} of 14" for k in range(1, 15)] == [text.split(":")[0] for text in words if " of 14: " in text]
+    assert not any("not shown" in text for text in words)

@@ -30,7 +30,7 @@ from factorgraph_dyn.show.pictures.legend import Mark, add_legend, graph_marks, 
 from factorgraph_dyn.show.plots.curves import Point
 from factorgraph_dyn.show.subject import ShownStep, elimination_steps
 
-MOST_PANELS = 12
+MOST_PANELS = 12  # and as many more as the last row has room for
 READING = "A3 | A2, a3: A3 is eliminated and depends on A2 and a3"
 STRIP_WIDTH = 24.0  # inches that the panels of a row share where they would be wider
 SHAPE = 1.3  # width by height that the whole picture comes close to
@@ -43,11 +43,12 @@ LONGEST_SIDE = 1600  # pixels of an animation
 def draw_steps(layout: Layout, ordering: Ordering) -> Any:
     """The elimination as a strip of pictures: every step of a small graph, some of a large one."""
     steps = elimination_steps(layout.subject, ordering)
-    chosen = _evenly(len(steps), MOST_PANELS)
     left, right, bottom, top = steps_bounds(layout, steps)
     width, height = (right - left) * INCHES, (top - bottom) * INCHES
-    across = _panels_across(len(chosen), width, height)
-    down = ceil(len(chosen) / across)
+    panels = min(len(steps) + 1, MOST_PANELS)
+    across = _panels_across(panels, width, height)
+    down = ceil(panels / across)
+    chosen = _evenly(len(steps), across * down)
     scale = min(1.0, STRIP_WIDTH / (across * width))
     caption = 0.32
     panel = (width * scale, height * scale + caption)
