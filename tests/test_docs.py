@@ -72,3 +72,10 @@ def test_the_first_screen_of_the_readme_is_code_with_its_output():
     ):
         assert wanted in code
     assert output.strip()
+
+
+def test_environment_variables_are_listed():
+    sources = "".join(path.read_text(encoding="utf-8") for path in (pages.ROOT / "factorgraph_dyn").rglob("*.py"))
+    page = (pages.ROOT / "docs" / "understand" / "compiler.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(FACTORGRAPH_DYN_[A-Z]+)`", page, re.MULTILINE)
+    assert set(listed) == set(re.findall(r"FACTORGRAPH_DYN_[A-Z]+", sources))

@@ -183,3 +183,50 @@ def test_code_is_linked_where_free_memory_lies_in_pieces_far_apart(own_folder):
     done = subprocess.run([sys.executable, "-c", FULL_MEMORY], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "True"
+
+
+@pytest.fixture
+def filled(own_folder, monkeypatch):
+    """Eight entries of some 1000 bytes, the first used longest ago, beside files that are not the cache's."""
+    monkeypatch.setattr(cache, "MOST_BYTES", 5500)
+    names = [f"{k:x}{k:x}entry" for k in range(8)]
+    for age, name in enumerate(names):
+        assert cache.write(name, cache.Entry({}, bytes(1000)))
+        path = cache._path(own_folder, name)
+        os.utime(path, (1e9 + age, 1e9 + age))
+    (own_folder / "00" / "notes.txt").write_text("of somebody")
+    (own_folder / "notes.fgdk").write_bytes(bytes(9000))
+    (own_folder / "00" / ".left.part").touch()
+    os.utime(own_folder / "00" / ".left.part", (1e9, 1e9))
+    return names
+
+
+def look_again(folder):
+    os.utime(folder / "looked_after", (1e9, 1e9))
+
+
+def test_what_was_not_used_for_long_is_deleted_beyond_the_limit(own_folder, filled):
+    assert cache.read(filled[0]) is not None  # used a moment ago
+    look_again(own_folder)
+    cache.write("ffnew", cache.Entry({}, bytes(1000)))
+    kept = [name for name in (*filled, "ffnew") if cache._path(own_folder, name).exists()]
+    assert kept == [filled[0], *filled[-2:], "ffnew"]
+    assert sorted(path.name for path in own_folder.rglob("*") if "notes" in path.name) == ["notes.fgdk", "notes.txt"]
+    assert not list(own_folder.rglob("*.part"))
+
+
+def test_the_limit_is_looked_after_now_and_then(own_folder, filled):
+    assert len(list(own_folder.glob("??/*.fgdk"))) == 8  # all written within a moment
+    look_again(own_folder)
+    cache.write(filled[0], cache.Entry({}, bytes(1000)))
+    assert len(list(own_folder.glob("??/*.fgdk"))) == 4
+
+
+def test_other_processes_may_delete_at_the_same_time(own_folder, filled, monkeypatch):
+    def vanished(*_):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(cache.Path, "unlink", vanished)
+    look_again(own_folder)
+    assert cache.write("ffnew", cache.Entry({}, bytes(1000)))
+    assert cache.read("ffnew") is not None

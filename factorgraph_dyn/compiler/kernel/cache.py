@@ -7,7 +7,8 @@ if they are there. An entry is one file:
 
 Concurrent processes see all of it or nothing. A file that is damaged or of another version is ignored and replaced. A
 folder that cannot be written only means that nothing is kept. ``FACTORGRAPH_DYN_CACHE`` moves the folder; "off"
-disables it. Reading takes well under a millisecond.
+disables it. Reading takes well under a millisecond. Beyond ``MOST_BYTES`` the entries that were not used for
+the longest time are deleted; that is looked after now and then, when one is written.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +29,11 @@ ENVIRONMENT_VARIABLE = "FACTORGRAPH_DYN_CACHE"
 FORMAT = 1
 _MAGIC = b"fgdk"
 _CHECKSUM = 16  # bytes
+MOST_BYTES = 512 * 2**20
+KEPT_SHARE = 0.9  # of them, where some are deleted, so that the next entries find room
+LOOKS_APART = 60.0  # s: looking at all entries takes as long as writing some
+ABANDONED = 3600.0  # s after which a file that nobody has finished writing is deleted, too
+_LOOKED = "looked_after"  # the file whose time says when that was
 
 
 @dataclass(frozen=True)
@@ -58,10 +67,13 @@ def read(name: str) -> Entry | None:
     place = folder()
     if place is None:
         return None
+    path = _path(place, name)
     try:
-        content = _path(place, name).read_bytes()
+        content = path.read_bytes()
     except OSError:
         return None
+    with suppress(OSError):  # a folder may be for reading only
+        os.utime(path)  # it was used now
     return _decode(content)
 
 
@@ -76,7 +88,42 @@ def write(name: str, entry: Entry) -> bool:
         storage.write(path, _encode(entry))
     except OSError:
         return False
+    with suppress(OSError):
+        _look_after(place)
     return True
+
+
+def _look_after(place: Path) -> None:
+    """Delete what is too much, unless that was looked after a moment ago, by whatever process."""
+    looked, now = place / _LOOKED, time.time()
+    if looked.exists() and 0 <= now - looked.stat().st_mtime < LOOKS_APART:
+        return
+    looked.touch()
+    for used, _, path in _files(place, ".*.part"):
+        if now - used > ABANDONED:
+            _delete(path)
+    entries = sorted(_files(place, "*.fgdk"))
+    bytes_left = sum(size for _, size, _ in entries)
+    if bytes_left <= MOST_BYTES:
+        return
+    for _, size, path in entries:
+        if bytes_left <= KEPT_SHARE * MOST_BYTES:
+            return
+        _delete(path)
+        bytes_left -= size
+
+
+def _files(place: Path, pattern: str) -> Iterator[tuple[float, int, Path]]:
+    """When each of our files was used last, how large it is and where; one that another process deletes is left out."""
+    for path in place.glob(f"[0-9a-f][0-9a-f]/{pattern}"):
+        with suppress(OSError):
+            facts = path.stat()
+            yield facts.st_mtime, facts.st_size, path
+
+
+def _delete(path: Path) -> None:
+    with suppress(OSError):  # another process has it open, or was faster
+        path.unlink()
 
 
 def _path(place: Path, name: str) -> Path:
