@@ -13,7 +13,6 @@ from factorgraph_dyn.spatial import Floats, pose
 
 Triangles = npt.NDArray[np.int64]
 MOST_PLACES = 2000  # at which a scene may put geometries
-TRANSFORMS = ("matrix", "translate", "rotate", "scale")
 PARTS = ("triangles", "polylist")  # of a geometry
 # What turns coordinates of a file to z up, by the axis it says is up.
 UP = {"X_UP": ((0, -1, 0), (0, 0, -1), (1, 0, 0)), "Y_UP": ((1, 0, 0), (0, 0, -1), (0, 1, 0))}
