@@ -2,7 +2,7 @@
 
 Takes a mechanism and a generator; gives configurations that are closed and velocities that keep them so:
 
-    loops       set out from a closed home, the neutral configuration where it can be, along its freedoms; limits
+    loops       set out from a closed home, the neutral configuration unless it is folded, along its freedoms; limits
                 throw back what leaves them, and Gauss-Newton steps within the limits close what is left
     couplings   and joints that nothing constrains are drawn from all of their range, but not at limits
 
@@ -85,7 +85,7 @@ def random_closed_state(
 
 
 def closed_home(mechanism: Mechanism) -> Floats:
-    """A closed configuration, the neutral one where that can be closed, shape (nq,)."""
+    """A closed configuration, the neutral one where that can be closed and is not folded, shape (nq,)."""
     return home_of(mechanism).q * measured(mechanism).q
 
 
