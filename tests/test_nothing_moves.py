@@ -84,3 +84,11 @@ def test_everything_else_is_empty(path):
     A, b = graph.dense()
     assert A.shape == (graph.rows, graph.columns)
     assert b.shape == (graph.rows,)
+
+
+def test_batches_and_estimates_of_nothing_are_empty(path):
+    mechanism = fgd.load(path)
+    assert fgd.pose(mechanism, np.zeros((5, 0)), "a").shape == (5, 4, 4)
+    assert fgd.jacobian(mechanism, np.zeros((2, 3, 0)), "a").shape == (2, 3, 6, 0)
+    assert fgd.estimate_velocity(mechanism, NONE, []).v.shape == (0,)
+    assert fgd.estimate(mechanism, NONE, NONE, []).a.shape == (0,)

@@ -36,5 +36,10 @@ class Route:
 
 
 CHEAP = Route()
-_AS_GIVEN = Route(reframe=False, regroup=False, split=False, rigid=False, seed=2, quality=0.5)
-CAREFUL = (Route(reframe=False, seed=1), _AS_GIVEN, replace(_AS_GIVEN, refine=True))
+_AS_GIVEN = Route(reframe=False, regroup=False, split=False, rigid=False, seed=2)
+CAREFUL = (
+    Route(reframe=False, seed=1),
+    _AS_GIVEN,
+    replace(_AS_GIVEN, quality=0.5),
+    replace(_AS_GIVEN, refine=True),
+)

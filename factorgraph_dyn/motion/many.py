@@ -8,6 +8,7 @@ NumPy arrays inside: what the compiler does with symbols, done with numbers. Zer
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -89,8 +90,8 @@ def at_states(function: Callable[..., Result], *arguments: Floats) -> tuple[Floa
     axes = common_axes(arguments)
     if not axes:
         return tuple(np.asarray(result, dtype=np.float64) for result in function(*arguments))
-    flat = [np.broadcast_to(each, axes + each.shape[-1:]).reshape(-1, each.shape[-1]) for each in arguments]
-    states = len(flat[0])
+    states = prod(axes)
+    flat = [np.broadcast_to(each, axes + each.shape[-1:]).reshape(states, each.shape[-1]) for each in arguments]
     blocks = [
         _unpacked(function(*(_packed(each[start : start + BLOCK]) for each in flat)), min(BLOCK, states - start))
         for start in range(0, max(states, 1), BLOCK)

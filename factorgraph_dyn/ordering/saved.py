@@ -101,8 +101,9 @@ def read(path: Path) -> SavedOrdering:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise OrderingError(f"{str(path)!r} is not a results file of search_orderings; name another file.")
     if content.get("version") != VERSION:
+        found = f"has version {content['version']!r}" if "version" in content else "does not say its version"
         raise OrderingError(
-            f"The results file {str(path)!r} has version {content.get('version')!r}; this package reads "
+            f"The results file {str(path)!r} {found}; this package reads "
             f"version {VERSION}. Search again, or keep it for the package that wrote it."
         )
     try:

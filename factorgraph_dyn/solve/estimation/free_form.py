@@ -108,7 +108,8 @@ def _free_form(state: State, graph: LinearGraph, names: Sequence[str], units: Gr
     variables = tuple(variable for variable in graph.variables if variable in responses)
     sizes = stacked(units.of_variable(variable, graph) for variable in variables)
     offset = np.concatenate([still[x][:, 0] for x in variables]) if variables else np.zeros(0)
-    return FreeForm(state, graph, variables, offset, np.vstack([responses[x] for x in variables]), sizes, held)
+    N = np.vstack([np.zeros((0, sum(x.size for x in free))), *(responses[x] for x in variables)])
+    return FreeForm(state, graph, variables, offset, N, sizes, held)
 
 
 def _is_of_tree(factor: Factor, state: State) -> bool:

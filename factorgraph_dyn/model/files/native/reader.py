@@ -46,7 +46,8 @@ def _from_dict(content: Any, folder: str) -> Mechanism:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ModelError(f'The file must be a JSON object with "format": "{FORMAT}".')
     if content.get("version") != VERSION or isinstance(content.get("version"), bool):
-        raise ModelError(f"The file has version {content.get('version')!r}; this package reads version {VERSION}.")
+        found = f"has version {content['version']!r}" if "version" in content else "does not say its version"
+        raise ModelError(f"The file {found}; this package reads version {VERSION}.")
     _check_keys(content, {"format", "version", "name", "gravity", "closure_tolerance", *UNHASHED, *PARTS}, "the file")
     parts: dict[str, Any] = {key: tuple(_parts(content.get(key, []), key, kind)) for key, (kind, _) in PARTS.items()}
     visuals = _parts(content.get(VISUALS, []), VISUALS, Visual)
