@@ -108,7 +108,8 @@ def _free_form(state: State, graph: LinearGraph, names: Sequence[str], units: Gr
     variables = tuple(variable for variable in graph.variables if variable in responses)
     sizes = stacked(units.of_variable(variable, graph) for variable in variables)
     offset = np.concatenate([still[x][:, 0] for x in variables]) if variables else np.zeros(0)
-    N = np.vstack([np.zeros((0, sum(x.size for x in free))), *(responses[x] for x in variables)])
+    k = sum(variable.size for variable in free)  # where it is 0, responses have a column of nothing
+    N = np.vstack([np.zeros((0, k)), *(responses[x][:, :k] for x in variables)])
     return FreeForm(state, graph, variables, offset, N, sizes, held)
 
 
