@@ -114,11 +114,6 @@ class Basis:
             rest -= np.outer(rest @ direction, direction)
             rest[best] = 0.0
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether everything is determined."""
-        return len(self.Q) == self.Q.shape[1]
-
     def combinations(self, rows: Floats) -> Floats:
         """Rows of at most unit length as combinations of the chosen ones, shape (m, r)."""
         seen = rows @ self.Q.T
