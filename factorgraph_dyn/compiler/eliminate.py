@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from factorgraph_dyn.compiler.pivots import GOOD_QUALITY, Pivot, Pivots, Row, RowScales
+from factorgraph_dyn.compiler.pivots import Pivot, Pivots, Row, RowScales, is_nothing
 from factorgraph_dyn.compiler.program import Guard
 from factorgraph_dyn.compiler.tape.samples import UNIT_ROUNDOFF, SampledTape
 from factorgraph_dyn.compiler.tape.tape import ONE, ZERO, Samples, Tape
@@ -90,7 +90,7 @@ class Elimination:
         *,
         magnitudes: Mapping[int, float] | None = None,
         noisy: bool = False,
-        quality: float = GOOD_QUALITY,
+        patient: bool = False,
         given: int | None = None,
         scales: RowScales | None = None,
     ) -> None:
@@ -104,7 +104,7 @@ class Elimination:
             magnitudes: How large the unknowns are beside each other, by column.
             noisy: Whether equations may repeat each other up to rounding, as those of loops do; what is left of
                 a repeated one is then looked for after every step.
-            quality: From which on a pivot is good.
+            patient: Whether unknowns without a good pivot wait until others have been eliminated.
             given: One over the squared size of the given values that the equations may contradict; without it
                 there are none, and what is left of the equations follows from the state.
             scales: Scales of rows by their entries, which eliminations of the same equations share.
@@ -113,6 +113,7 @@ class Elimination:
         self.samples = samples
         self.special = samples.special
         self.noisy = noisy
+        self.patient = patient
         self.given = given
         self.unknowns = unknowns
         self.position = {column: k for k, unknown in enumerate(unknowns) for column in unknown.columns}
@@ -131,7 +132,6 @@ class Elimination:
             {column: self.magnitudes.get(column, 1.0) for column in self.position},
             {} if scales is None else scales,
             noisy=noisy,
-            quality=quality,
         )
         self.lost: dict[int, dict[int, Samples]] = defaultdict(dict)  # errors of what cancelled, by row and column
         self.steps: list[Step] = []
@@ -146,7 +146,7 @@ class Elimination:
             unknowns,
             magnitudes=self.magnitudes,
             noisy=self.noisy,
-            quality=self.pivots.quality,
+            patient=self.patient,
             given=self.given,
             scales=self.pivots.known_scales,
         )
@@ -155,7 +155,7 @@ class Elimination:
         """Eliminate every unknown, then substitute back."""
         with np.errstate(all="ignore"):  # a pivot may vanish in the special samples
             self.prepare()
-            for unknown in self.unknowns:
+            for unknown in self._those_that_waited() if self.patient else self.unknowns:
                 self.eliminate(unknown)
             self.judge_left_over_rows()
             self.substitute_back()
@@ -169,6 +169,23 @@ class Elimination:
                 self._replace(number, kept)
 
     # Forward
+
+    def _those_that_waited(self) -> list[Unknown]:
+        """Eliminate what has good pivots, over and over; the columns that never had one are left."""
+        waiting, count = list(self.unknowns), len(self.position) + 1
+        while sum(len(unknown.columns) for unknown in waiting) < count:
+            count = sum(len(unknown.columns) for unknown in waiting)
+            waiting = [Unknown(unknown.name, left) for unknown in waiting if (left := self._left_of(unknown))]
+        return waiting
+
+    def _left_of(self, unknown: Unknown) -> tuple[int, ...]:
+        """Eliminate an unknown's columns as long as they have good pivots; those that are left."""
+        columns = set(unknown.columns)
+        while columns and (pivot := self.choose(columns)) is not None and self.pivots.is_good(pivot):
+            columns.remove(pivot.column)
+            self.result.quality = min(self.result.quality, pivot.quality)
+            self._apply(pivot)
+        return tuple(column for column in unknown.columns if column in columns)
 
     def eliminate(self, unknown: Unknown) -> None:
         """Take one unknown out of all rows; what no row determines becomes a parameter."""
@@ -185,8 +202,16 @@ class Elimination:
             self._apply(pivot)
 
     def choose(self, columns: set[int]) -> Pivot | None:
-        """The best pair of a row and one of the columns; None where no row holds any of them."""
-        return self.pivots.choose(columns)
+        """The best pair of a row and one of the columns; None where no row holds any of them.
+
+        Where equations repeat each other, what is left of them is not divided by: it is nothing.
+        """
+        pivot = self.pivots.choose(columns)
+        while pivot is not None and self.noisy and self.pivots.is_nothing(pivot):
+            row = self.rows[pivot.row]
+            self._replace(pivot.row, {column: ref for column, ref in row.items() if column != pivot.column})
+            pivot = self.pivots.choose(columns)
+        return pivot
 
     def _set_free(self, columns: set[int]) -> None:
         """Make parameters of columns that no row can determine."""
@@ -383,6 +408,10 @@ class Elimination:
         """
         if not ref or parameter not in self.result.undetermined:
             return bool(ref)
+        units = self.magnitudes.get(parameter, 1.0) / self.magnitudes.get(step.column, 1.0)
+        size = np.abs(self.samples.values(ref) * self.samples.values(step.inverse)) * units
+        if self.noisy and is_nothing(size, self.samples):
+            return False
         error = self.samples.error(ref)
         for column, entry in step.row.items():
             term = self.tape.mul(entry, self._share(column, parameter))

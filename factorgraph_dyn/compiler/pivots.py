@@ -9,9 +9,9 @@ nor millimetres nor the length of a chain sway the choice. An unknown's size cou
 chain the 1 that stands before a link's acceleration is as good a pivot at the base as at the tip, although the inertias
 beside it grow with the number of links.
 
-Among the pairs of quality 0.1 or more (0.5 where a careful route asks for it), entries that keep their sign in all
-states come first, of these 1 and -1, then the row whose last unknown is eliminated soonest, then the fewest operations
-(Markowitz 1957). What is cheapest is judged first, so that few qualities have to be computed.
+Among the pairs of quality 0.1 or more, entries that keep their sign in all states come first, of these 1 and -1, then
+the row whose last unknown is eliminated soonest, then the fewest operations (Markowitz 1957). What is cheapest is
+judged first, so that few qualities have to be computed.
 
 The work runs once a pivot.
 """
@@ -30,12 +30,13 @@ from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.tape import ONE, Samples
 
 GOOD_QUALITY = 0.1
-"""Pivots at least this large beside the others of their column lose no digits in orderings that mix little."""
+"""Pivots at least this large beside the others of their column lose no digits."""
 
 _ROW_ROUNDING = 1e-6  # part of a row's usual scale that is taken for rounding
 _FAINT = 0.1  # of the same unknown's other entries in a row: what is smaller decides nothing that they leave open
 _SHARP = 1e-12  # relative error below which an entry is as exact as any
 _BLURRED = 30.0  # times the relative error of the column's most exact entry
+NOTHING = 1e-14  # part of its row's scale below which an entry divides nothing
 _DIVISION = 10  # operations that a division weighs
 
 Row = dict[int, int]
@@ -70,7 +71,6 @@ class Pivots:
         scales: RowScales,
         *,
         noisy: bool = False,
-        quality: float = GOOD_QUALITY,
     ) -> None:
         """Start without anything known.
 
@@ -82,11 +82,9 @@ class Pivots:
             units: How large the unknowns are beside each other, by column.
             scales: Scales of rows, which eliminations of the same equations share.
             noisy: Whether equations may repeat each other up to rounding.
-            quality: From which on a pivot is good.
         """
         self.samples = samples
         self.noisy = noisy
-        self.quality = quality
         self.rows = rows
         self.holding = holding
         self.position = position
@@ -126,12 +124,21 @@ class Pivots:
                 pivot = judged[column][number]
                 if pivot.everywhere == 1.0 and not good:
                     return pivot  # none is better
-                if pivot.everywhere >= self.quality and self.keeps_sign(self.rows[number][column]):
+                if self.is_good(pivot):
                     good.append(pivot)
             if good:
                 return max(good, key=lambda pivot: pivot.quality)
         found = [(cost, judged[column][number]) for cost, column, number in candidates]
         return min(found, key=self._second_best, default=(None, None))[1]
+
+    def is_good(self, pivot: Pivot) -> bool:
+        """Whether a pivot is large in all samples, and has one sign."""
+        return pivot.everywhere >= GOOD_QUALITY and self.keeps_sign(self.rows[pivot.row][pivot.column])
+
+    def is_nothing(self, pivot: Pivot) -> bool:
+        """Whether a pivot is less than rounding of its row at all ordinary samples, as 6e-17 written for zero is."""
+        size = self.samples.sizes([self.rows[pivot.row][pivot.column]])[0] * self.units[pivot.column]
+        return is_nothing(size / self.scale(pivot.row), self.samples)
 
     def _faint(self, columns: set[int]) -> set[tuple[int, int]]:
         """The columns and rows whose entries are small beside others of the row in these columns."""
@@ -167,10 +174,10 @@ class Pivots:
     def _second_best(self, found: tuple[_Cost, Pivot]) -> tuple[float, ...]:
         """The order of pairs of which none is good everywhere and keeps its sign."""
         cost, pivot = found
-        if pivot.quality < self.quality:
+        if pivot.quality < GOOD_QUALITY:
             return 2, -pivot.quality
         crosses = not self.keeps_sign(self.rows[pivot.row][pivot.column])
-        return pivot.everywhere < self.quality, crosses, *cost, -pivot.quality
+        return pivot.everywhere < GOOD_QUALITY, crosses, *cost, -pivot.quality
 
     def _judged(self, column: int) -> dict[int, Pivot]:
         """The pivots of a column by row."""
@@ -283,3 +290,8 @@ class Pivots:
         ratios = dict(zip(numbers, (sizes[:, told] / largest[told]), strict=True))
         alone = ratios.pop(pivot.row)
         return max(ratios, key=lambda n: float(np.maximum(alone, ratios[n]).min(initial=1.0)), default=None)
+
+
+def is_nothing(shares: Samples, samples: SampledTape) -> bool:
+    """Whether what is a share of something is rounding of it at all ordinary samples."""
+    return bool((shares[samples.special :] < NOTHING).all())

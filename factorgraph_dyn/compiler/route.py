@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from factorgraph_dyn.compiler.pivots import GOOD_QUALITY
-
 
 @dataclass(frozen=True)
 class Route:
@@ -21,8 +19,8 @@ class Route:
         split: Placements taken in steps.
         rigid: Derivatives of trees in unknowns in which little changes.
         seed: Of the residues, and of the states and inputs at which pivots are judged.
-        quality: How large pivots are at least beside others of their column: the larger they have to be, the less
-            errors grow in orderings that mix everything, and the more it costs.
+        patient: Unknowns without a good pivot wait until others have been eliminated, whatever the ordering says: where
+            it mixes everything, errors grow less, and often it costs less.
         refine: What the solution misses of the equations is solved for, too.
     """
 
@@ -31,7 +29,7 @@ class Route:
     split: bool = True
     rigid: bool = True
     seed: int = 0
-    quality: float = GOOD_QUALITY
+    patient: bool = False
     refine: bool = False
 
 
@@ -40,6 +38,6 @@ _AS_GIVEN = Route(reframe=False, regroup=False, split=False, rigid=False, seed=2
 CAREFUL = (
     Route(reframe=False, seed=1),
     _AS_GIVEN,
-    replace(_AS_GIVEN, quality=0.5),
+    replace(_AS_GIVEN, patient=True),
     replace(_AS_GIVEN, refine=True),
 )

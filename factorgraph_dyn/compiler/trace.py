@@ -243,7 +243,7 @@ class Tracer:
     def _how(self, graph: LinearGraph) -> dict[str, Any]:
         """What every elimination of a graph has to know: how large unknowns are, whether equations may repeat, ..."""
         loops = bool(self.mechanism.loops)
-        return {"magnitudes": self.magnitudes.of(graph), "noisy": loops, "quality": self.route.quality}
+        return {"magnitudes": self.magnitudes.of(graph), "noisy": loops, "patient": self.route.patient}
 
     def _per_square_given(self) -> int:
         """One over the squared size of everything that is given, in the mechanism's own units.

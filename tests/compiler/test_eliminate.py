@@ -8,10 +8,9 @@ from factorgraph_dyn.compiler import program
 from factorgraph_dyn.compiler.derive.again import Again
 from factorgraph_dyn.compiler.eliminate import UNIT, Elimination, Unknown
 from factorgraph_dyn.compiler.refine import Remaining, refined
-from factorgraph_dyn.compiler.route import CAREFUL, CHEAP
 from factorgraph_dyn.compiler.tape.interpret import Interpreter
 from factorgraph_dyn.compiler.tape.samples import SampledTape
-from factorgraph_dyn.compiler.tape.tape import ONE, Tape
+from factorgraph_dyn.compiler.tape.tape import Tape
 from factorgraph_dyn.motion.random_states import far_closed_state
 
 ROUNDING = 1e-12
@@ -102,17 +101,6 @@ def test_kernels_of_loops_are_right_or_refuse_in_other_assembly_modes(robot):
     for state in np.flatnonzero(given):
         expected = fgd.forward_dynamics(mechanism, q[state], v[state], tau[state]).a
         np.testing.assert_allclose(found[state], expected, atol=1e-9 * np.abs(expected).max())
-
-
-@pytest.mark.parametrize(("route", "expected"), [(CHEAP, 0), (CAREFUL[2], 1)])
-def test_a_careful_route_asks_for_larger_pivots(route, expected):
-    """A 1 beside entries of 5 in its row is the cheapest pivot, and multiplies errors by five."""
-    tape = Tape(samples=8)
-    large = [tape.input(f"x{k}", 5 + 0.1 * np.arange(8)) for k in range(2)]
-    rows = {0: {0: ONE, 1: large[0]}, 1: {0: large[1], 1: ONE}}
-    unknowns = [Unknown("x", (0,)), Unknown("y", (1,))]
-    elimination = Elimination(tape, SampledTape(tape, 0), rows, unknowns, quality=route.quality)
-    assert elimination.choose({0}).row == expected
 
 
 @pytest.mark.parametrize("least", [1e-4, 1e-6])

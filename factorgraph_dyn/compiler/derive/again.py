@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from factorgraph_dyn.compiler.eliminate import UNIT, Elimination, Unknown
-from factorgraph_dyn.compiler.pivots import GOOD_QUALITY, Pivot, Row
+from factorgraph_dyn.compiler.pivots import Pivot, Row
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 
 
@@ -22,7 +22,7 @@ class Again(Elimination):
         *,
         magnitudes: Mapping[int, float],
         noisy: bool,
-        quality: float = GOOD_QUALITY,
+        patient: bool = False,
     ) -> None:
         """Start an elimination.
 
@@ -34,9 +34,9 @@ class Again(Elimination):
             unasked: Columns whose solution nobody asks for.
             magnitudes: How large the unknowns are beside each other, by column.
             noisy: Whether equations may repeat each other up to rounding.
-            quality: From which on a pivot is good.
+            patient: Whether unknowns without a good pivot wait until others have been eliminated.
         """
-        super().__init__(samples.tape, samples, rows, unknowns, magnitudes=magnitudes, noisy=noisy, quality=quality)
+        super().__init__(samples.tape, samples, rows, unknowns, magnitudes=magnitudes, noisy=noisy, patient=patient)
         self.partners, self.unasked = partners, unasked
 
     def is_wanted(self, column: int) -> bool:
