@@ -410,7 +410,7 @@ class Elimination:
             return bool(ref)
         units = self.magnitudes.get(parameter, 1.0) / self.magnitudes.get(step.column, 1.0)
         size = np.abs(self.samples.values(ref) * self.samples.values(step.inverse)) * units
-        if self.noisy and is_nothing(size, self.samples):
+        if self.noisy and is_nothing(size):
             return False
         error = self.samples.error(ref)
         for column, entry in step.row.items():

@@ -36,7 +36,7 @@ _ROW_ROUNDING = 1e-6  # part of a row's usual scale that is taken for rounding
 _FAINT = 0.1  # of the same unknown's other entries in a row: what is smaller decides nothing that they leave open
 _SHARP = 1e-12  # relative error below which an entry is as exact as any
 _BLURRED = 30.0  # times the relative error of the column's most exact entry
-NOTHING = 1e-14  # part of its row's scale below which an entry divides nothing
+DIVIDES_NOTHING = 1e-14  # part of its row's scale below which an entry divides nothing
 _DIVISION = 10  # operations that a division weighs
 
 Row = dict[int, int]
@@ -136,9 +136,9 @@ class Pivots:
         return pivot.everywhere >= GOOD_QUALITY and self.keeps_sign(self.rows[pivot.row][pivot.column])
 
     def is_nothing(self, pivot: Pivot) -> bool:
-        """Whether a pivot is less than rounding of its row at all ordinary samples, as 6e-17 written for zero is."""
+        """Whether a pivot is less than rounding of its row at all samples, as 6e-17 written for zero is."""
         size = self.samples.sizes([self.rows[pivot.row][pivot.column]])[0] * self.units[pivot.column]
-        return is_nothing(size / self.scale(pivot.row), self.samples)
+        return is_nothing(size / self.scale(pivot.row))
 
     def _faint(self, columns: set[int]) -> set[tuple[int, int]]:
         """The columns and rows whose entries are small beside others of the row in these columns."""
@@ -292,6 +292,6 @@ class Pivots:
         return max(ratios, key=lambda n: float(np.maximum(alone, ratios[n]).min(initial=1.0)), default=None)
 
 
-def is_nothing(shares: Samples, samples: SampledTape) -> bool:
-    """Whether what is a share of something is rounding of it at all ordinary samples."""
-    return bool((shares[samples.special :] < NOTHING).all())
+def is_nothing(shares: Samples) -> bool:
+    """Whether what is a share of something is rounding of it at all samples, in every assembly mode that was seen."""
+    return bool((shares < DIVIDES_NOTHING).all())
