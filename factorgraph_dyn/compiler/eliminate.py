@@ -19,7 +19,7 @@ The work runs once a mechanism, problem and ordering.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -57,6 +57,8 @@ class Eliminated:
         milestones: What back-substitution will need of each eliminated row, in the order of elimination.
         undetermined: Columns that no equation determines.
         redundant: How many equations turned out to repeat others.
+        nothing: Coefficients that were taken for zero because they are at all sampled states, with the usual size of
+            the terms that cancelled in them.
         quality: Of its worst pivot.
     """
 
@@ -65,6 +67,7 @@ class Eliminated:
     milestones: list[int] = field(default_factory=list)
     undetermined: set[int] = field(default_factory=set)
     redundant: int = 0
+    nothing: dict[int, float] = field(default_factory=dict)
     quality: float = 1.0
 
 
@@ -166,6 +169,7 @@ class Elimination:
         for number, row in self.rows.items() if self.noisy else ():
             kept = {column: ref for column, ref in row.items() if not self.samples.is_rounding(ref)}
             if len(kept) < len(row):
+                self._note_of_row(number, row.keys() - kept.keys())
                 self._replace(number, kept)
 
     # Forward
@@ -209,6 +213,7 @@ class Elimination:
         pivot = self.pivots.choose(columns)
         while pivot is not None and self.noisy and self.pivots.is_nothing(pivot):
             row = self.rows[pivot.row]
+            self._note_of_row(pivot.row, [pivot.column])
             self._replace(pivot.row, {column: ref for column, ref in row.items() if column != pivot.column})
             pivot = self.pivots.choose(columns)
         return pivot
@@ -267,7 +272,23 @@ class Elimination:
         totals = self.samples.sums(terms)
         if not self.noisy:
             return totals
-        return [self._unless_rounding(*found) for found in zip(places, terms, totals, strict=True)]
+        totals = [self._unless_rounding(*found) for found in zip(places, terms, totals, strict=True)]
+        for (_, column), (a, b), total in zip(places, terms, totals, strict=True):
+            if a and b and not total and column in self.position and (left := self.tape.add(a, b)):
+                self._note(left, self.samples.values(a))
+        return totals
+
+    def _note_of_row(self, number: int, columns: Iterable[int]) -> None:
+        """Take note of entries of a row that are taken for zero."""
+        for column in columns:
+            if column in self.position:
+                self._note(self.rows[number][column], self.pivots.scale(number) / self.pivots.units[column])
+
+    def _note(self, ref: int, terms: Samples) -> None:
+        """Take note of a coefficient that is taken for zero beside terms of some size."""
+        if abs(ref) not in self.tape.constants:
+            usual = float(np.median(np.abs(terms[self.special :])))
+            self.result.nothing[abs(ref)] = max(usual, self.result.nothing.get(abs(ref), 0.0))
 
     def _unless_rounding(self, place: tuple[int, int], terms: tuple[int, int], total: int) -> int:
         """A sum, or zero where it is rounding.

@@ -45,7 +45,7 @@ from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Unknown, condition
-from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, is_ball, mode_guards
+from factorgraph_dyn.compiler.guards import NOTHING, branch_guards, breaches, closure_guards, is_ball, mode_guards
 from factorgraph_dyn.compiler.known_constants import know_constants
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
 from factorgraph_dyn.compiler.outputs import References, Solved, read_output
@@ -167,7 +167,7 @@ class Tracer:
         ]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        watched = [*self.guards(state), *eliminated.guards, *(derived.guards if derived else ())]
+        watched = [*self.guards(state, eliminated), *(derived.guards if derived else ())]
         guards = _distinct(watched) if self.problem.guarded else []
         arguments = [programs.Operand(self.values[name].shape) for name in self.problem.arguments]
         results = [programs.Operand(output.shape) for output in outputs]
@@ -192,10 +192,11 @@ class Tracer:
         chosen, unknowns = self.order(graph, ordering)
         return state, graph, chosen, self.eliminate(state, graph, columns, unknowns)
 
-    def guards(self, state: State) -> list[programs.Guard]:
-        """What has to be watched whatever the ordering is: that loops are closed."""
+    def guards(self, state: State, eliminated: Eliminated) -> list[programs.Guard]:
+        """What has to be watched: that loops are closed, as they were where pivots were chosen, and these pivots."""
         q, own = self.values["q"], measured(self.given)
-        found = closure_guards(self.tape, state, q, own, self._square_given())
+        found = [*eliminated.guards, *branch_guards(self.tape, state, own, eliminated.nothing)]
+        found += closure_guards(self.tape, state, q, own, self._square_given())
         found += mode_guards(self.tape, self.given, q, self.states.q, own)
         if self._moves_as_given:
             missed = breaches(state, own, self.values["a"])

@@ -126,6 +126,18 @@ def far_closed_state(mechanism: Mechanism, rng: np.random.Generator) -> tuple[Fl
     return _state(mechanism, q, rng)
 
 
+def closed_anywhere(mechanism: Mechanism, rng: np.random.Generator) -> Floats | None:
+    """A closed configuration next to a random one, in any branch and assembly mode; None where loops stay open."""
+    own = measured(mechanism)
+    q = random_configuration(own.mechanism, rng)
+    for group in loop_groups(own.mechanism):
+        place = descend(Place(own.mechanism, q, group), iterations=FAR_ITERATIONS)
+        if not is_closed(place):
+            return None
+        q = place.q
+    return q * own.q
+
+
 def _state(mechanism: Mechanism, q_own: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """The state in the given units, with a velocity that keeps it closed."""
     own = measured(mechanism)

@@ -14,7 +14,7 @@ whose equations are near singular are not asked. The work runs once a kernel: mi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from factorgraph_dyn.compiler.proof.numbers import Numbers
 from factorgraph_dyn.compiler.proof.place_values import link_wrench
 from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TINY, PlainAnswer, System
 from factorgraph_dyn.compiler.proof.slopes import Slopes
-from factorgraph_dyn.compiler.proof.trials import SEED, make_free, make_trials
+from factorgraph_dyn.compiler.proof.trials import SEED, Trials, make_free, make_trials, other_branches
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.problem import MATRIX, Problem
 from factorgraph_dyn.equations.quantities import derived_by, quantity, split_name
@@ -82,13 +82,19 @@ class Proof:
 
 
 class Trial:
-    """The equations of a problem at trial states, which any number of kernels can be put into."""
+    """The equations of a problem at trial states, which any number of kernels can be put into.
 
-    def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
+    Attributes:
+        elsewhere: Trials in other branches of the loops, where a kernel may be silent.
+    """
+
+    def __init__(self, mechanism: Mechanism, problem: Problem, states: Trials | None = None) -> None:
         self.mechanism = mechanism.tree if problem.tree_only else mechanism
         self.problem = problem
         self._rng = np.random.default_rng(SEED)
-        self.states = make_trials(self.mechanism, self._rng)
+        branches = other_branches(self.mechanism) if states is None and self._is_watched else []
+        self.elsewhere = [Trial(mechanism, problem, branch) for branch in branches]
+        self.states = make_trials(self.mechanism, self._rng) if states is None else states
         self.still = problem.kept is not None  # responses do not depend on velocities and gravity
         everything = np.ones(mechanism.nv, dtype=bool)
         self.known = {
@@ -104,6 +110,11 @@ class Trial:
             self.pushes = self._pushes()
             self.loads = self._loads()
             self.given = self._inputs()
+
+    @property
+    def _is_watched(self) -> bool:
+        """Whether kernels have to tell the branches of loops."""
+        return self.problem.guarded and bool(self.mechanism.loops) and not self.problem.solves_nothing
 
     @property
     def is_regular(self) -> bool:
@@ -189,6 +200,14 @@ class Trial:
         Args:
             function: Takes arrays of arguments with a leading axis of states; gives a result, or a tuple of them.
         """
+        proof = self._judge(function)
+        others = [there for branch in self.elsewhere if np.isfinite((there := branch.judge(function)).accuracy)]
+        worst = max(others, key=lambda there: there.accuracy, default=proof)
+        if worst.accuracy <= proof.accuracy:
+            return proof
+        return replace(proof, accuracy=worst.accuracy, worst=f"{worst.worst} in another branch of the loops")
+
+    def _judge(self, function: Function) -> Proof:
         arguments = {"q": self.states.q, "v": self.states.v, "a": self.given["a"][:, 0], "tau": self.given["tau"][:, 0]}
         arguments |= {f"wrench[{name}]": wrench[:, 0] for name, wrench in self.pushes.items()}
         arguments |= self.free

@@ -5,7 +5,8 @@ Takes a mechanism; gives states of every sort that a user may come with, in the 
     trees    neutral, quarter turns, many turns away, random; at rest, slow and fast
     loops    the states at which pivots were judged, and some that nobody has seen
 
-Ordinary ones are random and no faster than usual: there a kernel has to answer. The work runs once a kernel.
+Ordinary ones are random and no faster than usual: there a kernel has to answer. Loops may close in branches of other
+mobility, too, such as those of folded linkages: there a kernel may be silent, but not wrong. The work runs once a kernel.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from functools import lru_cache
 import numpy as np
 
 from factorgraph_dyn.compiler.sampled_parameters import drawn_values, own_values
-from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.compiler.sampled_states import SPECIAL, freedoms_of_samples, sampled_states
 from factorgraph_dyn.equations.free import Free
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.units import Natural, natural, natural_rate
+from factorgraph_dyn.motion.closed_places import freedoms
+from factorgraph_dyn.motion.closure import nearest_velocity
+from factorgraph_dyn.motion.random_states import closed_anywhere
 from factorgraph_dyn.spatial import Floats
 
 SEED = 1789
@@ -30,6 +34,7 @@ _TREE_STATES = 24
 _FEWEST_STATES = 8
 _WORK = 1_600  # states times freedoms, beyond which there are fewer states
 _UNSEEN = 4  # closed states are solved for one by one
+_ANYWHERE = 12  # starts from which loops are closed in any branch
 _TURNED_AWAY = 40.0  # rad that joints without limits are turned away
 _SPEEDS = (1.0, 0.0, 30.0, 1e-3)  # in parts of the usual speed
 
@@ -58,6 +63,17 @@ def make_trials(mechanism: Mechanism, rng: np.random.Generator) -> Trials:
     speeds[ordinary] = np.resize(_SPEEDS[:2], ordinary.sum())
     a = rng.normal(size=v.shape) * units.v * rate**2
     return Trials(q, v * (speeds * rate)[:, None], a, ordinary)
+
+
+def other_branches(mechanism: Mechanism) -> list[Trials]:
+    """States at which closure leaves another number of freedoms than it usually does, those of one number together."""
+    units, rate, rng = natural(mechanism), natural_rate(mechanism) or 1.0, np.random.default_rng(SEED)
+    found = []
+    for places in _of_other_mobility(mechanism):
+        v = [nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * units.v) for q in places]
+        a = rng.normal(size=(len(places), mechanism.nv)) * units.v * rate**2
+        found.append(Trials(np.array(places), np.array(v) * rate, a, np.zeros(len(places), dtype=bool)))
+    return found
 
 
 def make_free(mechanism: Mechanism, free: Free, states: int, rng: np.random.Generator) -> dict[str, Floats]:
@@ -89,6 +105,18 @@ def _plain_coordinates(mechanism: Mechanism) -> Mask:
     """Which coordinates are numbers of their own and no part of a quaternion."""
     plain = [np.full(joint.nq, joint.nq == joint.nv) for joint in mechanism.joints]
     return np.concatenate([np.zeros(0, dtype=bool), *plain])
+
+
+@lru_cache(maxsize=16)
+def _of_other_mobility(mechanism: Mechanism) -> list[list[Floats]]:
+    """Closed configurations that closure leaves more or fewer freedoms than usual, by how many these are."""
+    rng, seen = np.random.default_rng(SEED), sampled_states(mechanism).q
+    anywhere = [q for _ in range(_ANYWHERE) if (q := closed_anywhere(mechanism, rng)) is not None]
+    found: dict[int, list[Floats]] = {}
+    for q in (*seen, *anywhere):
+        found.setdefault(freedoms(mechanism, q), []).append(q)
+    (usual, _), *_ = freedoms_of_samples(mechanism).most_common()
+    return [places for count, places in found.items() if count != usual]
 
 
 @lru_cache(maxsize=16)  # as for the states at which pivots are judged
