@@ -35,6 +35,7 @@ UNIT = -1
 
 _VANISHING = 1e-3  # a pivot that falls below this quality in some sampled state is rotated
 _GUARD = 1e-9  # a pivot below this part of its usual size is not to be trusted
+_FOLLOWS = 1e3  # times what loops are open by, up to which coefficients that vanish on closing may be left
 _CONSISTENT = 1e-6  # a condition on the inputs may miss by this part of its terms
 
 
@@ -57,8 +58,6 @@ class Eliminated:
         milestones: What back-substitution will need of each eliminated row, in the order of elimination.
         undetermined: Columns that no equation determines.
         redundant: How many equations turned out to repeat others.
-        nothing: Coefficients that were taken for zero because they are at all sampled states, with the usual size of
-            the terms that cancelled in them.
         quality: Of its worst pivot.
     """
 
@@ -67,7 +66,6 @@ class Eliminated:
     milestones: list[int] = field(default_factory=list)
     undetermined: set[int] = field(default_factory=set)
     redundant: int = 0
-    nothing: dict[int, float] = field(default_factory=dict)
     quality: float = 1.0
 
 
@@ -95,6 +93,7 @@ class Elimination:
         noisy: bool = False,
         patient: bool = False,
         given: int | None = None,
+        closed: int | None = None,
         scales: RowScales | None = None,
     ) -> None:
         """Start an elimination.
@@ -110,6 +109,8 @@ class Elimination:
             patient: Whether unknowns without a good pivot wait until others have been eliminated.
             given: One over the squared size of the given values that the equations may contradict; without it
                 there are none, and what is left of the equations follows from the state.
+            closed: One over the square by which loops are open. Coefficients that vanish at all sampled states need not
+                do so in other branches of the loops, and are watched beside it; without it they are not.
             scales: Scales of rows by their entries, which eliminations of the same equations share.
         """
         self.tape = tape
@@ -118,6 +119,7 @@ class Elimination:
         self.noisy = noisy
         self.patient = patient
         self.given = given
+        self.closed = closed
         self.unknowns = unknowns
         self.position = {column: k for k, unknown in enumerate(unknowns) for column in unknown.columns}
         self.rows = {number: {column: ref for column, ref in row.items() if ref} for number, row in rows.items()}
@@ -151,6 +153,7 @@ class Elimination:
             noisy=self.noisy,
             patient=self.patient,
             given=self.given,
+            closed=self.closed,
             scales=self.pivots.known_scales,
         )
 
@@ -169,7 +172,7 @@ class Elimination:
         for number, row in self.rows.items() if self.noisy else ():
             kept = {column: ref for column, ref in row.items() if not self.samples.is_rounding(ref)}
             if len(kept) < len(row):
-                self._note_of_row(number, row.keys() - kept.keys())
+                self._watch_entries(number, row.keys() - kept.keys())
                 self._replace(number, kept)
 
     # Forward
@@ -213,7 +216,7 @@ class Elimination:
         pivot = self.pivots.choose(columns)
         while pivot is not None and self.noisy and self.pivots.is_nothing(pivot):
             row = self.rows[pivot.row]
-            self._note_of_row(pivot.row, [pivot.column])
+            self._watch_entries(pivot.row, [pivot.column])
             self._replace(pivot.row, {column: ref for column, ref in row.items() if column != pivot.column})
             pivot = self.pivots.choose(columns)
         return pivot
@@ -273,22 +276,32 @@ class Elimination:
         if not self.noisy:
             return totals
         totals = [self._unless_rounding(*found) for found in zip(places, terms, totals, strict=True)]
-        for (_, column), (a, b), total in zip(places, terms, totals, strict=True):
-            if a and b and not total and column in self.position and (left := self.tape.add(a, b)):
-                self._note(left, self.samples.values(a))
+        for (_, column), (a, b), total in zip(places, terms, totals, strict=True) if self.closed else ():
+            if a and b and not total:
+                self._watch(column, self.tape.add(a, b), self.samples.values(a))
         return totals
 
-    def _note_of_row(self, number: int, columns: Iterable[int]) -> None:
-        """Take note of entries of a row that are taken for zero."""
+    def _watch_entries(self, number: int, columns: Iterable[int]) -> None:
+        """Watch entries of a row that are taken for zero."""
+        row, scale = self.rows[number], self.pivots.scale(number)
         for column in columns:
-            if column in self.position:
-                self._note(self.rows[number][column], self.pivots.scale(number) / self.pivots.units[column])
+            self._watch(column, row[column], scale / self.pivots.units.get(column, 1.0))
 
-    def _note(self, ref: int, terms: Samples) -> None:
-        """Take note of a coefficient that is taken for zero beside terms of some size."""
-        if abs(ref) not in self.tape.constants:
-            usual = float(np.median(np.abs(terms[self.special :])))
-            self.result.nothing[abs(ref)] = max(usual, self.result.nothing.get(abs(ref), 0.0))
+    def _watch(self, column: int, ref: int, terms: Samples) -> None:
+        """Watch a coefficient that is taken for zero beside terms of some size.
+
+        A plate on three parallel cranks moves because equations of its loops repeat each other; assembled in another
+        way it is rigid, and there they do not. What loops leave of such a coefficient, how far they are open explains.
+        """
+        if self.closed is None or column not in self.position or abs(ref) in self.tape.constants:
+            return
+        square = self.tape.mul(self.tape.mul(ref, ref), self.closed)
+        threshold = (_FOLLOWS * float(np.median(np.abs(terms[self.special :])))) ** 2
+        label = (
+            f"square of a coefficient of {self._name(column)} that vanishes in the branch of loops the kernel is for, "
+            "beside how far they are open (solve other branches by the graph: fgd.forward_dynamics and so on),"
+        )
+        self.result.guards.append(Guard(abs(square), threshold, label, small=True))
 
     def _unless_rounding(self, place: tuple[int, int], terms: tuple[int, int], total: int) -> int:
         """A sum, or zero where it is rounding.

@@ -38,8 +38,7 @@ from factorgraph_dyn.spatial import Array, Floats, cross
 
 OPEN = 0.02
 _POWERS = {2: "square", 4: "fourth power"}
-_CLOSED = 1e-9  # rad, and parts of the mechanism's length, by which loops that are closed may be open
-_FOLLOWS = 1e3  # times what loops are open by, up to which coefficients that vanish on closing may be left
+_LEAST_OPEN = 1e-9  # rad, and parts of the mechanism's length, by which loops that are closed may be open
 _STILL = 1e-6  # of the accelerations of a mechanism, a squared speed below which it is as good as at rest
 NOTHING = 1e-200  # far below the square of any number that means something, so that 0 / 0 is 0
 
@@ -62,6 +61,13 @@ def closure_guards(tape: Tape, state: State, q: Array, own: Natural, given: Symb
         for ref in [abs(int(references(tape, np.array([missed]))[0]))]
         if ref
     ]
+
+
+def per_square_open(state: State, own: Natural) -> Symbol:
+    """One over the square by which q misses the closure of all loops; loops are never closer than to rounding."""
+    square: Any = np.sum(np.array([meeting.misfit for meeting in _meetings(state, own)]))
+    inverse: Symbol = 1.0 / (square + _LEAST_OPEN**2)
+    return inverse
 
 
 def is_ball(loop: Loop) -> bool:
@@ -218,27 +224,6 @@ def mode_guards(tape: Tape, mechanism: Mechanism, q: Array, samples: Floats, own
         names = ", ".join(joint.name for joint in group.joints)
         guards.append(Guard(ref, threshold, f"square by which {names} miss the known assembly modes", small=True))
     return guards
-
-
-def branch_guards(tape: Tape, state: State, own: Natural, nothing: Mapping[int, float]) -> list[Guard]:
-    """What a kernel has to watch where closing the loops makes coefficients vanish: that it does so here, too.
-
-    A plate on three parallel cranks moves because equations of its loops repeat each other; assembled in another way
-    it is rigid, and there they do not. What is left of such coefficients has to be explained by how far loops are open.
-
-    Args:
-        tape: Where the values are.
-        state: The state of symbols.
-        own: Units in which closing is measured.
-        nothing: Coefficients that elimination took for zero, and the usual size of the terms that cancelled in them.
-    """
-    watched = [Symbol(tape, ref) * (1.0 / usual) for ref, usual in nothing.items() if usual]
-    if not watched:
-        return []
-    left, misfits = np.array(watched), [meeting.misfit for meeting in _meetings(state, own)]
-    share = _square(left) * (1.0 / (np.sum(misfits) + _CLOSED**2))
-    label = "square of what the loops let vanish in the branch that the kernel was made in,"
-    return [Guard(abs(int(references(tape, np.array([share]))[0])), _FOLLOWS**2, label, small=True)]
 
 
 def _different(places: Floats, turns: list[bool]) -> list[Floats]:

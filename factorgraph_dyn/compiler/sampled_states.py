@@ -6,8 +6,8 @@ Takes a mechanism; gives states at which pivots are judged. The first ones are s
     loops    their own joints at zero, one hinge after the other at quarter turns, and any assembly mode, where values
              that are zero in the usual one are not
 
-The rest are random; all are closed where there are loops, and loops that are locked are in every assembly mode that was
-found. The work runs once a kernel.
+The rest are random; all are closed where there are loops, with as many freedoms, and loops that are locked are in every
+assembly mode that was found. The work runs once a kernel.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import cycle
 
 import numpy as np
 
@@ -107,12 +108,19 @@ def _drawn(mechanism: Mechanism, seed: int) -> States:
     states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
     anywhere = partial(random_closed_state, farthest=WIDE, any_mode=True) if is_closed else Mechanism.random_state
     states += [anywhere(mechanism, rng) for _ in range(ORDINARY)]
+    states = _of_one_mobility(mechanism, states) if is_closed else states
     return _with_errors(mechanism, *(np.array(values) for values in zip(*states, strict=True)))
 
 
-def freedoms_of_samples(mechanism: Mechanism) -> Counter[int]:
-    """At how many of the states closure leaves how many freedoms."""
-    return Counter(freedoms(mechanism, q) for q in sampled_states(mechanism).q)
+def _of_one_mobility(mechanism: Mechanism, states: list[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
+    """The states, with ordinary ones in place of those that closure leaves more or fewer freedoms than most of these.
+
+    What vanishes in one branch of the loops need not in another: a kernel is for one, and tells the others.
+    """
+    counts = [freedoms(mechanism, q) for q, _ in states]
+    usual, _ = Counter(counts[SPECIAL:]).most_common(1)[0]
+    ordinary = cycle([state for state, count in zip(states, counts, strict=True) if count == usual][-ORDINARY:])
+    return [state if count == usual else next(ordinary) for state, count in zip(states, counts, strict=True)]
 
 
 def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:

@@ -45,7 +45,7 @@ from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
 from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Unknown, condition
-from factorgraph_dyn.compiler.guards import NOTHING, branch_guards, breaches, closure_guards, is_ball, mode_guards
+from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, is_ball, mode_guards, per_square_open
 from factorgraph_dyn.compiler.known_constants import know_constants
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
 from factorgraph_dyn.compiler.outputs import References, Solved, read_output
@@ -167,7 +167,7 @@ class Tracer:
         ]
         self.samples.check_merges()
         flat = [int(ref) for output in outputs for ref in output.flat]
-        watched = [*self.guards(state, eliminated), *(derived.guards if derived else ())]
+        watched = [*self.guards(state), *eliminated.guards, *(derived.guards if derived else ())]
         guards = _distinct(watched) if self.problem.guarded else []
         arguments = [programs.Operand(self.values[name].shape) for name in self.problem.arguments]
         results = [programs.Operand(output.shape) for output in outputs]
@@ -192,11 +192,10 @@ class Tracer:
         chosen, unknowns = self.order(graph, ordering)
         return state, graph, chosen, self.eliminate(state, graph, columns, unknowns)
 
-    def guards(self, state: State, eliminated: Eliminated) -> list[programs.Guard]:
-        """What has to be watched: that loops are closed, as they were where pivots were chosen, and these pivots."""
+    def guards(self, state: State) -> list[programs.Guard]:
+        """What has to be watched whatever the ordering is: that loops are closed."""
         q, own = self.values["q"], measured(self.given)
-        found = [*eliminated.guards, *branch_guards(self.tape, state, own, eliminated.nothing)]
-        found += closure_guards(self.tape, state, q, own, self._square_given())
+        found = closure_guards(self.tape, state, q, own, self._square_given())
         found += mode_guards(self.tape, self.given, q, self.states.q, own)
         if self._moves_as_given:
             missed = breaches(state, own, self.values["a"])
@@ -222,7 +221,7 @@ class Tracer:
         self, state: State, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
     ) -> Eliminated:
         """Every unknown as a combination of parameters."""
-        found = self.elimination(graph, columns, unknowns).run()
+        found = self.elimination(state, graph, columns, unknowns).run()
         if not self.route.refine:
             return found
         how = self._how(graph)
@@ -233,13 +232,19 @@ class Tracer:
         return refined(self.tape, self.rows_of(graph, columns), found, again)
 
     def elimination(
-        self, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
+        self, state: State, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]
     ) -> Elimination:
         """The elimination of the unknowns in their order."""
         rows, how = self.rows_of(graph, columns), self._how(graph)
         is_tied = self.problem.known_a.any() and self.mechanism.is_closed_kind and not self._moves_as_given
         given = self._per_square_given() if is_tied else None
-        return Elimination(self.tape, self.samples, rows, unknowns, **how, given=given)
+        return Elimination(self.tape, self.samples, rows, unknowns, **how, given=given, closed=self.closed(state))
+
+    def closed(self, state: State) -> int | None:
+        """One over the square by which loops are open, where there are loops and it is watched."""
+        if not (self.problem.guarded and self.mechanism.loops):
+            return None
+        return int(references(self.tape, np.array([per_square_open(state, measured(self.given))]))[0])
 
     def _how(self, graph: LinearGraph) -> dict[str, Any]:
         """What every elimination of a graph has to know: how large unknowns are, whether equations may repeat, ..."""

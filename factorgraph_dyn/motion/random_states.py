@@ -29,6 +29,7 @@ from factorgraph_dyn.motion.closed_places import (
     is_closed,
     locked_joints,
     random_configuration,
+    rank,
     with_coordinates,
 )
 from factorgraph_dyn.motion.closing import Place, close, descend, starts_for
@@ -221,7 +222,7 @@ def _with_loose(mechanism: Mechanism, q: Floats, anywhere: Floats) -> Floats:
 def assembly_modes(mechanism: Mechanism) -> tuple[tuple[Floats, ...], ...]:
     """Configurations in own units in which each group's locked joints lie elsewhere, home first; one where all move.
 
-    No motion leads from one to the other, so that they are sought from anywhere.
+    As many freedoms are left as at home. No motion leads from one to the other, so that they are sought from anywhere.
     """
     own, home = measured(mechanism).mechanism, home_of(mechanism)
     return tuple(_modes(Place(own, home.q, group)) for group in loop_groups(own))
@@ -232,14 +233,14 @@ def _modes(home: Place) -> tuple[Floats, ...]:
     if not locked:
         return (home.q,)
     rng = np.random.default_rng(0)
-    found, missed = [home.q], 0
+    found, missed, held = [home.q], 0, rank(home)
     tries = min(MODE_TRIES, 2 * starts_for(home.group))  # some modes are reached from few places
     while missed < tries and len(found) < MOST_MODES:
         missed += 1
         start = with_coordinates(home, random_configuration(home.mechanism, rng))
         there = descend(start, iterations=FAR_ITERATIONS)
         is_new = all(_are_apart(locked, home.mechanism, there.q, q) for q in found)
-        if is_new and is_closed(there) and set(locked) <= set(locked_joints(there)):
+        if is_new and is_closed(there) and rank(there) == held and set(locked) <= set(locked_joints(there)):
             found.append(there.q)
             missed = 0
     return tuple(found)

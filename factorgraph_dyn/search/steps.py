@@ -47,7 +47,7 @@ class Step:
         rows: Rows that took the place of those that held the variable.
         forward: Makers of the values of elimination.
         backward: Makers of the values of back-substitution.
-        pivots: Values that divide, to be watched at run time.
+        watched: Values to be watched at run time, such as pivots.
         quality: Worst quality of its pivots: their size beside the largest entry of their column.
         steady: The worst ratio, over its pivots, of their smallest size to their usual one in the sampled
             states; zero for a pivot that changes its sign.
@@ -56,7 +56,7 @@ class Step:
     rows: tuple[NumberedRow, ...]
     forward: dict[int, Node]
     backward: dict[int, Node]
-    pivots: tuple[int, ...]
+    watched: tuple[int, ...]
     quality: float
     steady: float
 
@@ -82,7 +82,7 @@ class Stepper:
         called = {x.name: name for name, x in self.unknowns.items()}
         self.factors = [[called[str(v)] for v, _ in factor.blocks if str(v) in called] for factor in graph.factors]
         self.tape, self.samples = tracer.tape, tracer.samples
-        self._equations = tracer.elimination(graph, columns, unknowns)
+        self._equations = tracer.elimination(state, graph, columns, unknowns)
         self.tape.own = len(self.tape)
         with np.errstate(all="ignore"):
             self._equations.prepare()
@@ -92,7 +92,7 @@ class Stepper:
             raise CompileError("The problem leaves unknowns undetermined; its steps cannot be shared.")
         self.solution = eliminated.solution
         outputs = [tracer.output(name, state, graph, eliminated) for name in problem.outputs]
-        watched = tracer.guards(state)
+        watched = [*tracer.guards(state), *self._equations.result.guards]
         self.roots = {abs(int(ref)) for output in outputs for ref in output.flat} | {abs(g.ref) for g in watched}
         self.tape.merges.clear()
         for name in list(self.unknowns):
@@ -179,11 +179,12 @@ class Stepper:
         found = elimination.result
         if found.undetermined:
             return None
-        pivots = tuple(abs(guard.ref) for guard in found.guards)
+        watched = tuple(abs(guard.ref) for guard in found.guards)
+        pivots = [abs(guard.ref) for guard in found.guards if not guard.small]
         left = tuple(_numbered(number, row) for number, row in elimination.rows.items())
         backward = self._substitute_back(elimination)
         steady = min((self._steadiness(pivot) for pivot in pivots), default=1.0)
-        return Step(left, forward, backward, pivots, found.quality, steady)
+        return Step(left, forward, backward, watched, found.quality, steady)
 
     def _judged(self, left: Iterable[NumberedRow]) -> Step | None:
         """What the compiler makes of rows that are left without unknowns; None where it refuses them."""

@@ -70,6 +70,6 @@ class TapeScorer:
             made = offered.get(index) if index >= tape.own else None
             return tape.node(index) if made is None else made
 
-        draft = Draft(node_of, [*self.stepper.roots, *(ref for step in steps for ref in step.pivots)])
+        draft = Draft(node_of, [*self.stepper.roots, *(ref for step in steps for ref in step.watched)])
         draft.draw_out_factors(tape)
         return draft

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn.compiler.trace import Tracer
 from factorgraph_dyn.motion import homes
-from tests.folded import bennett, parallelogram, raised, scissor, zeroed
+from tests.folded import bennett, parallelogram, raised, scissor, three_cranks, zeroed
 
 AGREES = 1e-9
 UPRIGHT = np.pi / 2
@@ -49,8 +50,45 @@ def test_linkages_folded_and_assembled_at_zero(mechanism):
     assert_kernels_agree_with_the_graph(mechanism, [mechanism.random_state(k)[0] for k in range(9)])
 
 
-def test_refusals_name_folded_zeros(monkeypatch):
+RIGID = np.array([1.3297290809541293, 3.2953165274487874, -0.4897772349342901, -2.187868779730799])
+
+
+@pytest.mark.parametrize("ordering", ["aba", "crba", "colamd", "min_fill"])
+def test_kernels_tell_plates_that_are_assembled_rigidly(ordering):
+    mechanism, still = three_cranks(), np.zeros(4)
+    assert np.abs(fgd.forward_dynamics(mechanism, RIGID, still, np.ones(4)).a).max() < AGREES
+    kernel = fgd.compile(mechanism, "forward", ordering=ordering)
+    assert np.isnan(kernel(RIGID, still, np.ones(4))).all()
+    assert any("branch of loops" in words for words in kernel.check(RIGID, still, np.ones(4)))
+    for problem, words in (("iwim", {"actuated": ["j0"]}), ("inverse", {"actuated": ["j0"], "outputs": ["tau", "a"]})):
+        kernel = fgd.compile(mechanism, problem, ordering=ordering, **words)
+        found = kernel(*(RIGID if name == "q" else still for name in kernel.arguments))
+        assert np.isnan(found if problem == "iwim" else found[0]).all()
+
+
+def test_kernels_of_plates_take_states_that_drifted():
+    mechanism = three_cranks()
+    kernel, rng = fgd.compile(mechanism, "forward"), np.random.default_rng(0)
+    for k in range(20):
+        q, v = mechanism.random_state(k)
+        a = fgd.forward_dynamics(mechanism, q, v, np.ones(4)).a
+        for drift in (1e-8, 1e-5, 1e-3):
+            moved = kernel(q + drift * rng.uniform(-1, 1, 4), v, np.ones(4))
+            assert np.abs(moved - a).max() <= 1e3 * drift * (np.abs(a).max() + np.abs(v).max() ** 2)
+
+
+def test_proofs_look_into_other_branches(monkeypatch):
+    monkeypatch.setattr(Tracer, "closed", lambda *_: None)
+    with pytest.raises(fgd.CompileError, match="in another branch of the loops"):
+        fgd.compile(three_cranks(radius=0.4), "forward")  # another than those in the cache
+
+
+def test_kernels_of_folded_homes_are_for_the_folded_branch(monkeypatch):
     monkeypatch.setattr(homes, "UNFOLDING_TRIES", 0)
     mechanism = scissor(2, limits=(-9.0, 9.0))  # another than those whose homes are known
-    with pytest.raises(fgd.CompileError, match=r"Closure leaves more freedoms at some .* \(1 at 3, 2 at 37\).*zeros"):
-        fgd.compile(mechanism, "forward")
+    kernel, still, tau = fgd.compile(mechanism, "forward"), np.zeros(5), np.arange(5.0)
+    for angle in (0.3, 0.8, 1.2):
+        folded = np.array([angle, 0.0, 0.4, 0.0, 0.0])
+        a = fgd.forward_dynamics(mechanism, folded, still, tau).a
+        assert np.abs(kernel(folded, still, tau) - a).max() <= AGREES * np.abs(a).max()
+        assert np.isnan(kernel(raised(2, angle), still, tau)).all()

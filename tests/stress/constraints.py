@@ -31,6 +31,7 @@ from tests.stress.kinematics import (
 )
 
 TINY = np.finfo(LD).tiny
+FAINT = 1e-6  # what is held by less of the terms, the graph takes as free and says so
 RANK = 1e-12  # singular values of scaled matrices below this share of the largest count as zero
 
 
@@ -236,16 +237,29 @@ def coordinates_closing(loop, found) -> tuple[np.ndarray, np.ndarray]:
     return two.R.T @ R_fixed, two.R.T @ (one.p + arm - two.p)
 
 
+def _by_terms(rows, columns) -> tuple[np.ndarray, np.ndarray]:
+    """J of all constraints with its rows in parts of the terms that they are summed from, and these."""
+    J = np.concatenate([row.J for row in rows]) * columns
+    sizes = np.maximum((np.concatenate([row.J_terms for row in rows]) * columns).max(axis=1, initial=LD(0)), TINY)
+    return (J / sizes[:, None]).astype(float), sizes
+
+
+def is_faint(rows, columns) -> bool:
+    """Whether something is held by less than a file's digits may leave, and by more than rounding does."""
+    J, _ = _by_terms(rows, columns) if rows else (np.zeros((0, 0)), None)
+    s = np.linalg.svd(J, compute_uv=False) if J.size else np.zeros(0)
+    return bool(((s > RANK) & (s <= FAINT)).any())
+
+
 def scaled_pseudo_inverse(rows, columns) -> tuple[np.ndarray, int]:
     """J^+ of all constraints, where the unknowns are counted in given units, and J's rank.
 
     Rows are scaled by the terms that they are summed from, so that what is zero but for rounding stays so.
     """
-    J = np.concatenate([row.J for row in rows]) * columns
-    sizes = np.maximum((np.concatenate([row.J_terms for row in rows]) * columns).max(axis=1, initial=LD(0)), TINY)
+    J, sizes = _by_terms(rows, columns)
     if not J.size:
         return np.zeros(J.shape[::-1], dtype=LD), 0
-    left, s, right = np.linalg.svd((J / sizes[:, None]).astype(float), full_matrices=False)
+    left, s, right = np.linalg.svd(J, full_matrices=False)
     rank = int((s > RANK).sum())
     inverse = (right[:rank].T / s[:rank]) @ left[:, :rank].T
     return columns[:, None] * array(inverse) / sizes, rank

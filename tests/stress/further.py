@@ -7,6 +7,7 @@ parameters    kernels with ``parameters="all"`` at random bodies, each state's o
 kinematics    poses, Jacobians, twists, centre of mass, momentum and energies, beside the oracle's own
 rollout       three steps, beside a loop over the oracle's accelerations
 assembly      the same program as assembly and as LLVM's code: bit by bit
+branches      kernels at states that close loops next to random ones, in whatever branch: silent or right
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from tests.stress.asking import independent_joints
 from tests.stress.kinematics import LD, SIZES, array, bodies, cross, norm, outward, slices
 from tests.stress.oracle import ROUNDING, Answer, Oracle, freedom_units, own_length
 from tests.stress.questions import DERIVED, FURTHER, Case, Question, ask_kernel, entries_of
-from tests.stress.recipe import Recipe, State
+from tests.stress.recipe import Recipe, State, normalised
 
-SHARES = (0.35, 0.25, 0.15, 0.15, 0.10)
+SHARES = (0.33, 0.23, 0.14, 0.14, 0.08, 0.08)
 STEP = 1e-4  # between places, in radians, the mechanism's length and usual speeds
 PLACES = (-3, -2, -1, 1, 2, 3)
 SIXTH = array([-1, 9, -45, 45, -9, 1]) / (60 * LD(STEP))  # of sixth order
@@ -36,6 +37,7 @@ FOURTH = array([0, 1, -8, 8, -1, 0]) / (12 * LD(STEP))
 WORST_CONDITION = 1e6  # above, what is inverted twice has too few digits left to say much
 STEPS, TURN = 3, 1e-3  # of rollouts
 SLOW = 1e-2  # of usual speeds
+ANYWHERE = 12  # starts from which loops are closed in any branch
 LLVM = 1 << 40  # operations a function of IR may have: all of them
 
 
@@ -57,13 +59,21 @@ def random_further(rng, mechanism, states, problem: str | None = None) -> Questi
         question.method = str(rng.choice(["semi_implicit", "rk4"]))
         if any(loop.kind == "helical" for loop in mechanism.loops):
             return None  # which rollouts do not cover, as they say
+    elif problem == "branches" and not mechanism.loops:
+        return None
     return question
 
 
 def cases_of(recipe: Recipe, mechanism, states: list[State], question: Question) -> list[Case]:
     made = {"derivatives": _derived, "parameters": _varied, "kinematics": _kinematic, "rollout": _rolled}
     case = made.get(question.problem, _plain)
-    return [case(recipe, mechanism, state, question, index) for index, state in enumerate(states)]
+    there = states_for(mechanism, states, question)
+    return [case(recipe, mechanism, state, question, index) for index, state in enumerate(there)]
+
+
+def states_for(mechanism, states: list[State], question: Question) -> list[State]:
+    """Where a question is asked: at the recipe's states, or anywhere that loops close next to random places."""
+    return (_anywhere(mechanism, states[0], question) or states) if question.problem == "branches" else states
 
 
 def ask(mechanism, cases: list[Case], question: Question) -> list[dict[str, np.ndarray]]:
@@ -74,6 +84,8 @@ def ask(mechanism, cases: list[Case], question: Question) -> list[dict[str, np.n
         return _rollouts(mechanism, cases, question)
     if question.problem == "assembly":
         return _both_codes(mechanism, cases, question)
+    if question.problem == "branches":
+        return _or_silent(mechanism, cases, question)
     words = {"outputs": question.outputs} if question.problem == "kinematics" else _words(cases, question)
     if question.problem == "parameters":
         words["parameters"] = "all"
@@ -432,4 +444,30 @@ def _both_codes(mechanism, cases, question):
             for name, value in one.items()
         }
         for one, two in zip(found, other, strict=True)
+    ]
+
+
+# ---- branches
+
+
+def _anywhere(mechanism, state: State, question: Question) -> list[State]:
+    """States that close loops next to random places."""
+    rng, units = np.random.default_rng(question.seed), freedom_units(mechanism)
+    found = []
+    for _ in range(ANYWHERE):
+        start = constraints.moved(mechanism, state.q, rng.uniform(-np.pi, np.pi, mechanism.nv) * units)
+        q = constraints.close(mechanism, start, units)
+        if q is not None:
+            v = constraints.closing_velocity(mechanism, q, state.v, units)
+            q, v = np.asarray(normalised(mechanism, q), float), np.asarray(v, float)
+            found.append(replace(state, q=q, v=v))
+    return found
+
+
+def _or_silent(mechanism, cases, question):
+    """The kernel's answers; where it has none, the right ones: in other branches it may be silent."""
+    kernel = fgd.compile(mechanism, question.of, **_words(cases, question))
+    return [
+        {name: np.where(np.isnan(value), case.answers[name].value, value) for name, value in found.items()}
+        for case, found in zip(cases, ask_kernel(kernel, cases, question), strict=True)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.stress.kinematics import SIZES, TURNS
+from tests.stress.linkages import FAMILIES
 from tests.stress.recipe import Recipe
 
 KINDS = tuple(SIZES)
@@ -17,11 +18,11 @@ TINY = 2.0**-61  # of an inertia: what sums of inertias leave as products
 
 def random_recipe(rng: np.random.Generator) -> Recipe:
     """A recipe of one of several families, in random units."""
-    family = rng.choice(["tree", "spatial", "planar", "coupled"], p=[0.4, 0.22, 0.26, 0.12])
-    recipe = planar(rng) if family == "planar" else tree(rng)
+    family = rng.choice(["tree", "spatial", "planar", "coupled", "linkage"], p=[0.4, 0.22, 0.26, 0.08, 0.04])
+    recipe = {"planar": planar, "linkage": linkage}.get(str(family), tree)(rng)
     if family == "spatial":
         add_loops(rng, recipe)
-    if family == "coupled" or (family != "tree" and rng.random() < 0.12):
+    if family == "coupled" or (family not in ("tree", "linkage") and rng.random() < 0.12):
         add_couplings(rng, recipe)
     if rng.random() < 0.4:
         add_effects(rng, recipe)
@@ -250,6 +251,27 @@ def planar(rng) -> Recipe:
         for part in (*recipe.joints.values(), *recipe.loops.values()):
             if part.get("parent", part.get("predecessor")) == "base":
                 part["placement"] = turn @ part["placement"]
+    return recipe
+
+
+def linkage(rng) -> Recipe:
+    """A linkage that moves because its lengths agree, standing anywhere."""
+    made = FAMILIES[rng.integers(len(FAMILIES))](rng)
+    recipe = Recipe(gravity=gravity(rng))
+    recipe.links["base"] = {}
+    stand = np.eye(4)
+    if rng.random() < 0.4:
+        stand[:3, :3] = rotation(rng)
+    names = ["base", *(f"link{i}" for i in range(1, len(made.joints) + 1))]
+    for i, (parent, kind, joint_axis, place, _) in enumerate(made.joints, 1):
+        add_joint(rng, recipe, i, kind, names[parent], place if parent else stand @ place, "neat", joint_axis)
+    states(rng, recipe)
+    for i, (*_, q) in enumerate(made.joints, 1):
+        recipe.joints[f"joint{i}"]["q"] = np.array([q])
+    for i, (kind, direction, predecessor, place, successor) in enumerate(made.loops, 1):
+        ends = {"predecessor": names[predecessor], "successor": names[successor]}
+        place = place if predecessor else stand @ place
+        recipe.loops[f"loop{i}"] = {**ends, "kind": kind, "placement": place, "axis": direction, "pitch": 0.0}
     return recipe
 
 

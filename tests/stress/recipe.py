@@ -79,7 +79,7 @@ def stacked(recipe: Recipe, what: str) -> np.ndarray:
 def states_of(recipe: Recipe, mechanism: fgd.Mechanism) -> list[State]:
     """The state at q and those reached from it, closed in extended precision and then rounded."""
     units = freedom_units(mechanism)
-    q = _normalised(mechanism, stacked(recipe, "q"))
+    q = normalised(mechanism, stacked(recipe, "q"))
     places = [q]
     for index in range(recipe.further):
         step = np.concatenate(
@@ -90,7 +90,7 @@ def states_of(recipe: Recipe, mechanism: fgd.Mechanism) -> list[State]:
             place = constraints.close(mechanism, place, units)
         if place is None:
             raise NoMechanismError("closes at single places only")
-        places.append(_normalised(mechanism, place))
+        places.append(normalised(mechanism, place))
     v, tau = stacked(recipe, "v"), stacked(recipe, "tau")
     states = []
     for index, place in enumerate(places):
@@ -105,7 +105,7 @@ def _ratio(units, index):
     return np.asarray(units / np.roll(units, index), float)
 
 
-def _normalised(mechanism, q) -> np.ndarray:
+def normalised(mechanism, q) -> np.ndarray:
     """Rounded to double, with quaternions of unit length."""
     q, start = array(q).copy(), 0
     for joint in mechanism.joints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.stress.further import states_for
 from tests.stress.questions import (
     FURTHER,
     MATRICES,
@@ -24,7 +25,8 @@ def write_script(recipe: Recipe, question: Question, verdict: Verdict, origin: s
     mechanism = mechanism_of(recipe)
     states = states_of(recipe, mechanism)
     if question.problem in FURTHER:
-        return _bare(recipe, mechanism, states[max(verdict.state, 0)], question, verdict, origin)
+        state = states_for(mechanism, states, question)[max(verdict.state, 0)]
+        return _bare(recipe, mechanism, state, question, verdict, origin)
     case = cases_of(recipe, mechanism, states, question)[max(verdict.state, 0)]
     names = list(case.answers) if question.outputs is None else question.outputs
     if question.outputs is None and question.problem not in MATRICES:

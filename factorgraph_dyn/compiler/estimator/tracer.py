@@ -85,10 +85,10 @@ class EstimateTracer(Tracer):
         own = [len(rows) - len(self.first) + k for k in range(len(self.first))]
         parameters = [graph.columns + k for k in range(len(self.first))]
         if not self.second:
-            return self._run(whole, self._with_gains(rows, own, self._unmoved()), unknowns)
+            return self._run(state, whole, self._with_gains(rows, own, self._unmoved()), unknowns)
         for row, parameter in zip(own, parameters, strict=True):
             rows[row][parameter] = -ONE
-        before = self._run(whole, rows, unknowns)
+        before = self._run(state, whole, rows, unknowns)
         expected, C = self._predicted(_some(read, self.second), columns, before, parameters)
         D = (self.L[list(self.second)] - C @ self.L[list(self.first)]) / self.s[list(self.second)][:, None]
         d = expected / self.s[list(self.second)]
@@ -103,13 +103,14 @@ class EstimateTracer(Tracer):
             values = range(self.count)
             weights = [[w.get(self._value(k), ZERO) for k in values] for w in self._weights(system)]
             gain = gain + back @ symbols(self.tape, weights)
-        after = self._run(whole, self._with_gains(rows, own, gain), unknowns)
+        after = self._run(state, whole, self._with_gains(rows, own, gain), unknowns)
         after.guards = [*before.guards, *system.guards, *after.guards]
         after.milestones = [*before.milestones, *after.milestones]
         return after
 
-    def _run(self, graph: LinearGraph, rows: dict[int, Row], unknowns: Sequence[Unknown]) -> Eliminated:
-        return Elimination(self.tape, self.samples, rows, unknowns, **self._how(graph)).run()
+    def _run(self, state: State, graph: LinearGraph, rows: dict[int, Row], unknowns: Sequence[Unknown]) -> Eliminated:
+        how = self._how(graph)
+        return Elimination(self.tape, self.samples, rows, unknowns, **how, closed=self.closed(state)).run()
 
     def _readings(self, state: State, graph: LinearGraph) -> Factor:
         """All readings as one equation over the unknowns."""

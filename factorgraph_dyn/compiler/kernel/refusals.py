@@ -8,10 +8,12 @@ from __future__ import annotations
 from functools import lru_cache
 
 from factorgraph_dyn.compiler.proof.proof import Proof
-from factorgraph_dyn.compiler.sampled_states import freedoms_of_samples
+from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.motion.closed_places import freedoms
+from factorgraph_dyn.motion.random_states import closed_home
 
 _ADVICE = (
     "Take another ordering, such as crba or colamd, or look for masses and inertias that differ by many orders of "
@@ -37,13 +39,14 @@ def unproved(mechanism: Mechanism, problem: Problem, proof: Proof, routes: int) 
 
 @lru_cache(maxsize=16)
 def _differing_freedoms(mechanism: Mechanism) -> str:
-    """What to say where closure leaves more freedoms at some of the sampled states than at others; else nothing."""
-    counts = freedoms_of_samples(mechanism)
-    if len(counts) < 2:
+    """What to say where closure leaves more or fewer freedoms at the joint zeros than elsewhere; else nothing."""
+    if not mechanism.is_closed_kind:
         return ""
-    found = ", ".join(f"{count} at {states}" for count, states in sorted(counts.items()))
+    home, usual = (freedoms(mechanism, q) for q in (closed_home(mechanism), sampled_states(mechanism).q[-1]))
+    if home == usual:
+        return ""
     return (
-        f"Closure leaves more freedoms at some of the {counts.total()} states at which it was tried than at others "
-        f"({found}): joint zeros lie where loops are folded or singular, or close to it. Choose them at an assembled "
-        "pose amid the range in which the mechanism works; see fgd.diagnose(mechanism, q)."
+        f"Closure leaves {home} freedoms next to the joint zeros and {usual} elsewhere: they lie where loops are folded "
+        "or singular, or close to it. Choose them at an assembled pose amid the range in which the mechanism works; see "
+        "fgd.diagnose(mechanism, q)."
     )

@@ -6,7 +6,7 @@ Takes a mechanism; gives states of every sort that a user may come with, in the 
     loops    the states at which pivots were judged, and some that nobody has seen
 
 Ordinary ones are random and no faster than usual: there a kernel has to answer. Loops may close in branches of other
-mobility, too, such as those of folded linkages: there a kernel may be silent, but not wrong. The work runs once a kernel.
+mobility, too, as folded linkages do: there a kernel may be silent, but not wrong. The work runs once a kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from factorgraph_dyn.compiler.sampled_parameters import drawn_values, own_values
-from factorgraph_dyn.compiler.sampled_states import SPECIAL, freedoms_of_samples, sampled_states
+from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.equations.free import Free
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.errors import ClosureError
@@ -26,7 +26,7 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.units import Natural, natural, natural_rate
 from factorgraph_dyn.motion.closed_places import freedoms
 from factorgraph_dyn.motion.closure import nearest_velocity
-from factorgraph_dyn.motion.random_states import closed_anywhere
+from factorgraph_dyn.motion.random_states import closed_anywhere, closed_home
 from factorgraph_dyn.spatial import Floats
 
 SEED = 1789
@@ -110,13 +110,13 @@ def _plain_coordinates(mechanism: Mechanism) -> Mask:
 @lru_cache(maxsize=16)
 def _of_other_mobility(mechanism: Mechanism) -> list[list[Floats]]:
     """Closed configurations that closure leaves more or fewer freedoms than usual, by how many these are."""
-    rng, seen = np.random.default_rng(SEED), sampled_states(mechanism).q
-    anywhere = [q for _ in range(_ANYWHERE) if (q := closed_anywhere(mechanism, rng)) is not None]
+    rng, usual = np.random.default_rng(SEED), freedoms(mechanism, sampled_states(mechanism).q[0])
+    anywhere = (closed_anywhere(mechanism, rng) for _ in range(_ANYWHERE))
     found: dict[int, list[Floats]] = {}
-    for q in (*seen, *anywhere):
-        found.setdefault(freedoms(mechanism, q), []).append(q)
-    (usual, _), *_ = freedoms_of_samples(mechanism).most_common()
-    return [places for count, places in found.items() if count != usual]
+    for q in (closed_home(mechanism), *anywhere):
+        if q is not None and (count := freedoms(mechanism, q)) != usual:
+            found.setdefault(count, []).append(q)
+    return list(found.values())
 
 
 @lru_cache(maxsize=16)  # as for the states at which pivots are judged

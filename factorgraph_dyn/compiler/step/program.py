@@ -89,7 +89,7 @@ class _StepTracer:
         solved = tracer.solved(self.ordering)
         derived = tracer.derivatives(*solved)
         state, graph, _, eliminated = solved
-        self.guards += [*tracer.guards(state, eliminated), *derived.guards]
+        self.guards += [*tracer.guards(state), *eliminated.guards, *derived.guards]
         a = symbols(self.tape, tracer.output("a", state, graph, eliminated))
         by_q, by_v, by_tau = (symbols(self.tape, derived.of(name)) for name in OUTPUTS[1:])
         change = by_q @ q.change + by_v @ v.change

@@ -237,9 +237,9 @@ def _not_unique(
 
 
 def _look_at_closure(state: State, free: Mapping[str, tuple[int, ...]]) -> None:
-    """Warn where closure is singular; not looked at where no more wrenches are free than at states that are not."""
+    """Warn of singular and of faint closure; not looked at where as few wrenches are free as at states without."""
     seen, pattern = _regular_patterns(state.mechanism), tuple(free.items())
-    if pattern in seen or singularity.warn_of_lost_closure(state):
+    if pattern in seen or singularity.warn_of_lost_closure(state) or singularity.warn_of_faint_closure(state):
         return
     if all(len(entries) < WRENCH for entries in free.values()):  # a motion that is lost would free more of them
         seen.add(pattern)

@@ -28,6 +28,7 @@ from factorgraph_dyn.errors import (
     SingularSystemError,
 )
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.motion.closure import rank_tolerance
 from factorgraph_dyn.motion.random_states import lost_closures
 from factorgraph_dyn.solve.loops.closure_rows import closure_rows
 from factorgraph_dyn.solve.loops.dense import SINGULAR, Decomposed, balanced
@@ -37,6 +38,7 @@ from factorgraph_dyn.spatial import Floats
 
 NEARLY_SINGULAR_SYSTEM = 1e6  # condition numbers above it are worth a warning: ten digits are left of the answer
 TAKES_PART = 1e-6  # share of a null direction above which an entry moves
+FAINTEST = 1e-12  # of the largest singular value of closure, up to which it is rounding
 LOST = 1e-8  # of its strength elsewhere, below which closure holds a motion no more
 CONTRADICTION = 1e-9  # misfit that makes a system a contradiction, relative to its right-hand side
 
@@ -149,6 +151,29 @@ def warn_of_lost_closure(state: State) -> bool:
             stacklevel=8,
         )
     return bool(lost)
+
+
+def warn_of_faint_closure(state: State) -> bool:
+    """Whether loops hold a motion by less than counts, and by more than rounding does; warns if so.
+
+    A point of a link that is a little off the link's axis, because a file has pi in eight digits, would lock it.
+    """
+    mechanism, rows = state.mechanism, closure_rows(state)
+    left, values, _ = np.linalg.svd(rows.own_J, full_matrices=False)
+    shares = values / max(values.max(initial=0.0), 1.0)  # levers are of order one in the mechanism's units
+    faint = np.flatnonzero((shares > FAINTEST) & (shares <= rank_tolerance(mechanism)))
+    if not len(faint):
+        return False
+    parts = np.abs(left[:, faint]).max(axis=1)
+    names = dict.fromkeys(name for name, part in zip(rows.names, parts, strict=True) if part > 0.5 * parts.max())
+    warnings.warn(
+        f"Closure by {', '.join(map(repr, names))} holds a motion of mechanism {mechanism.name!r} by "
+        f"{shares[faint[0]]:.1g} of what it may hold others by. Up to {rank_tolerance(mechanism):g} may be rounding of "
+        "a file: the motion is taken as free here, and as held by kernels. Mend the placements, or give more digits.",
+        NearSingularWarning,
+        stacklevel=8,
+    )
+    return True
 
 
 def contradiction(
