@@ -83,12 +83,10 @@ def test_proofs_look_into_other_branches(monkeypatch):
         fgd.compile(three_cranks(radius=0.4), "forward")  # another than those in the cache
 
 
-def test_kernels_of_folded_homes_are_for_the_folded_branch(monkeypatch):
+def test_refusals_name_folded_zeros(monkeypatch):
     monkeypatch.setattr(homes, "UNFOLDING_TRIES", 0)
     mechanism = scissor(2, limits=(-9.0, 9.0))  # another than those whose homes are known
-    kernel, still, tau = fgd.compile(mechanism, "forward"), np.zeros(5), np.arange(5.0)
-    for angle in (0.3, 0.8, 1.2):
-        folded = np.array([angle, 0.0, 0.4, 0.0, 0.0])
-        a = fgd.forward_dynamics(mechanism, folded, still, tau).a
-        assert np.abs(kernel(folded, still, tau) - a).max() <= AGREES * np.abs(a).max()
-        assert np.isnan(kernel(raised(2, angle), still, tau)).all()
+    with pytest.raises(
+        fgd.CompileError, match=r"leaves 2 freedoms around the joint zeros and 1 elsewhere: these zeros"
+    ):
+        fgd.compile(mechanism, "forward")

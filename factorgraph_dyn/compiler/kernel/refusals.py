@@ -8,12 +8,12 @@ from __future__ import annotations
 from functools import lru_cache
 
 from factorgraph_dyn.compiler.proof.proof import Proof
+from factorgraph_dyn.compiler.proof.trials import of_other_mobility
 from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.closed_places import freedoms
-from factorgraph_dyn.motion.random_states import closed_home
 
 _ADVICE = (
     "Take another ordering, such as crba or colamd, or look for masses and inertias that differ by many orders of "
@@ -39,14 +39,14 @@ def unproved(mechanism: Mechanism, problem: Problem, proof: Proof, routes: int) 
 
 @lru_cache(maxsize=16)
 def _differing_freedoms(mechanism: Mechanism) -> str:
-    """What to say where closure leaves more or fewer freedoms at the joint zeros than elsewhere; else nothing."""
-    if not mechanism.is_closed_kind:
+    """What to say where closure leaves other numbers of freedoms in other branches of the loops; else nothing."""
+    others = [places[0] for places in of_other_mobility(mechanism)] if mechanism.loops else []
+    if not others:
         return ""
-    home, usual = (freedoms(mechanism, q) for q in (closed_home(mechanism), sampled_states(mechanism).q[-1]))
-    if home == usual:
-        return ""
+    usual = freedoms(mechanism, sampled_states(mechanism).q[0])
+    counts = ", ".join(str(freedoms(mechanism, q)) for q in others)
     return (
-        f"Closure leaves {home} freedoms next to the joint zeros and {usual} elsewhere: they lie where loops are folded "
-        "or singular, or close to it. Choose them at an assembled pose amid the range in which the mechanism works; see "
+        f"Closure leaves {usual} freedoms around the joint zeros and {counts} elsewhere: these zeros may lie where "
+        "loops are folded or singular. Choose them at an assembled pose amid the range in which the mechanism works; see "
         "fgd.diagnose(mechanism, q)."
     )

@@ -34,6 +34,7 @@ _TREE_STATES = 24
 _FEWEST_STATES = 8
 _WORK = 1_600  # states times freedoms, beyond which there are fewer states
 _UNSEEN = 4  # closed states are solved for one by one
+_SAME_PLACE = 6  # digits in which angles and lengths agree
 _ANYWHERE = 12  # starts from which loops are closed in any branch
 _TURNED_AWAY = 40.0  # rad that joints without limits are turned away
 _SPEEDS = (1.0, 0.0, 30.0, 1e-3)  # in parts of the usual speed
@@ -69,7 +70,7 @@ def other_branches(mechanism: Mechanism) -> list[Trials]:
     """States at which closure leaves another number of freedoms than it usually does, those of one number together."""
     units, rate, rng = natural(mechanism), natural_rate(mechanism) or 1.0, np.random.default_rng(SEED)
     found = []
-    for places in _of_other_mobility(mechanism):
+    for places in of_other_mobility(mechanism):
         v = [nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * units.v) for q in places]
         a = rng.normal(size=(len(places), mechanism.nv)) * units.v * rate**2
         found.append(Trials(np.array(places), np.array(v) * rate, a, np.zeros(len(places), dtype=bool)))
@@ -108,7 +109,7 @@ def _plain_coordinates(mechanism: Mechanism) -> Mask:
 
 
 @lru_cache(maxsize=16)
-def _of_other_mobility(mechanism: Mechanism) -> list[list[Floats]]:
+def of_other_mobility(mechanism: Mechanism) -> list[list[Floats]]:
     """Closed configurations that closure leaves more or fewer freedoms than usual, by how many these are."""
     rng, usual = np.random.default_rng(SEED), freedoms(mechanism, sampled_states(mechanism).q[0])
     anywhere = (closed_anywhere(mechanism, rng) for _ in range(_ANYWHERE))
@@ -128,4 +129,13 @@ def _closed(mechanism: Mechanism) -> tuple[Floats, Floats, Mask]:
         unseen += [mechanism.random_state(rng) for _ in range(_UNSEEN)]
     q = np.array([*seen.q, *(q for q, _ in unseen)])
     v = np.array([*(seen.v / seen.rate), *(v for _, v in unseen)])
-    return q, v, np.arange(len(q)) >= SPECIAL
+    ordinary = np.arange(len(q)) >= SPECIAL
+    kept = ordinary | _first_of_a_place(q / natural(mechanism).q)
+    return q[kept], v[kept], ordinary[kept]
+
+
+def _first_of_a_place(q: Floats) -> Mask:
+    """Which configurations, in own units, have none before them at the same place; whole turns are the same."""
+    turned = np.round(np.concatenate([np.cos(q), np.sin(q)], axis=1), _SAME_PLACE) + 0.0
+    _, first = np.unique(turned, axis=0, return_index=True)
+    return np.isin(np.arange(len(q)), first)
