@@ -67,9 +67,12 @@ class Contact:
         check_choice(self.axes, AXES, f"The axes of {where}")
         check_kind(self.label, str, f"The label of {where}", "text")
         size = CONTACT_KINDS[self.kind]
-        object.__setattr__(self, "point", check_finite(self.point, (3,), f"The point of {where}").copy())
         rows = np.eye(size) if self.directions is None else _directions(self.directions, size, where)
-        object.__setattr__(self, "directions", rows)
+        # Copies, read-only: what a contact does to a mechanism is computed once and kept.
+        for name, value in (("point", check_finite(self.point, (3,), f"The point of {where}")), ("directions", rows)):
+            kept = value.copy()
+            kept.setflags(write=False)
+            object.__setattr__(self, name, kept)
 
     @property
     def size(self) -> int:

@@ -36,3 +36,15 @@ def test_a_forked_process_has_threads_of_its_own(compute):
     finally:
         child.kill()
         child.join()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_results_may_be_written_over_arguments_of_other_threads(threads):
+    kernel = fgd.compile(fgd.robots.rrr(), "forward")
+    q, v, tau = np.random.default_rng(0).normal(size=(3, 40, 3))
+    expected = kernel(q, v, tau)
+    later, turned = np.concatenate([tau, np.zeros((1, 3))]), tau.copy()
+    kernel(q, v, later[:-1], out=later[1:], threads=threads)
+    np.testing.assert_array_equal(later[1:], expected)
+    kernel(q, v, turned, out=turned[::-1], threads=threads)
+    np.testing.assert_array_equal(turned[::-1], expected)

@@ -249,3 +249,14 @@ def test_a_tree_that_is_nearly_singular_alone_loses_nothing_where_loops_hold_it(
     mechanism = fgd.Mechanism("needle", links, joints, (held,), gravity=np.zeros(3))
     found = fgd.iwim(mechanism, [0.0, 2.0, 0.3], method=method)
     np.testing.assert_allclose(found, [[0.0, 0.0], [0.0, 0.0], [0.0, 1.0]], atol=1e-14)
+
+
+def test_contacts_keep_what_they_were_made_of():
+    arm = fgd.robots.rrr()
+    q, directions, point = arm.neutral(), np.array([[0.0, 0.0, 1.0]]), np.array([0.1, 0.2, 0.3])
+    contact = Contact("link3", point, directions=directions)
+    expected = fgd.iwim(arm, q, actuated=[], contacts=[Contact("link3", point.copy(), directions=directions.copy())])
+    directions[:], point[:] = [[1.0, 0.0, 0.0]], 0.0
+    np.testing.assert_array_equal(fgd.iwim(arm, q, actuated=[], contacts=[contact]), expected)
+    with pytest.raises(ValueError, match="read-only"):
+        contact.directions[:] = 0.0

@@ -253,6 +253,9 @@ class Kernel:
         if workers < 2:
             return self.gufunc(*arrays) if out is None else self.gufunc(*arrays, out=out)
         results = _results(out, [batch + operand.shape for operand in self._plan.outputs])
+        if out is not None:  # within a part NumPy copies what is written over; other parts have to be kept from it
+            shared = [any(np.may_share_memory(array, result) for result in results) for array in wide]
+            wide = [array.copy() if is_shared else array for array, is_shared in zip(wide, shared, strict=True)]
         # One part a thread: between parts threads would wait for the interpreter's lock.
         edges = np.linspace(0, batch[0], workers + 1).astype(int)
 
