@@ -27,7 +27,7 @@ from factorgraph_dyn.equations.regressor import kinetic_regressor, potential_reg
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion import masses
-from factorgraph_dyn.motion.kinematics import link_jacobian, place_pose
+from factorgraph_dyn.motion.kinematics import place_jacobian, place_pose
 from factorgraph_dyn.spatial import Array, Floats, cross, inverse_adjoint
 
 NO_COLUMN = -2  # of a graph: nothing depends on it; the unit column is -1
@@ -174,7 +174,7 @@ OUTPUTS: dict[str, Reader] = {
     "a": _joint_vector,
     "tau": _joint_vector,
     "T": _of_place(place_pose),
-    "J": _of_place(link_jacobian),
+    "J": _of_place(place_jacobian),
     "V": _twist,
     "A": _acceleration,
     "F": lambda solved, kind, joint: np.array(solved.of(f"{kind}[{joint}]"), dtype=np.int64),

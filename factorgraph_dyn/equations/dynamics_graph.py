@@ -19,7 +19,7 @@ from factorgraph_dyn.equations.given import Known
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, make_graph
 from factorgraph_dyn.equations.places import ONE, Places, Plan
 from factorgraph_dyn.equations.state import JointState, NumericState, State
-from factorgraph_dyn.equations.wrenches import check_axes, link_wrenches
+from factorgraph_dyn.equations.wrenches import LINK, check_axes, link_wrenches
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.spatial import Array
@@ -60,7 +60,8 @@ def dynamics_graph(
         state: The mechanism at (q, v).
         known: Which accelerations and torques are given, and their values.
         external_wrenches: Wrench [moment; force] from outside, about its origin, by the name of a link or frame.
-        axes: "local": in the link's or frame's own axes; "world": in those of the world.
+        axes: "local": in the link's or frame's own axes; "world": in those of the world; "link": by link name, about
+            the origin of its link frame.
         classical: Let A be the classical accelerations of the links' origins instead of the spatial ones.
         pushes: Variables that push links, and the wrenches of their units in the link's frame, by link name.
         moving: How all links of the tree move, and what that takes, where it is known (``equations/known_motion``).
@@ -80,7 +81,7 @@ def dynamics_graph(
     for name, wrench in external.items():
         state.mechanism.place(name)
         _check_shape(wrench, 6, f"The external wrench on {name!r}")
-    external = link_wrenches(state.mechanism, state.q, external, check_axes(axes))
+    external = link_wrenches(state.mechanism, state.q, external, check_axes(axes, LINK))
     pushing, is_moving = _checked_pushes(state.mechanism, pushes), moving is not None
     if isinstance(state, NumericState) and not (classical or pushing or is_moving) and _is_numeric(known, external):
         return _planned_graph(state, known, external)

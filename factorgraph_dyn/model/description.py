@@ -173,10 +173,22 @@ class Description:
         """Names of all links and frames, once each."""
         return tuple(dict.fromkeys([*self.link_names, *(frame.name for frame in self.frames)]))
 
+    @cached_property
+    def own_placements(self) -> Mapping[str, Floats]:
+        """Where links are that have a frame of their own name, in their link frames, shape (4, 4) each.
+
+        Files put the frame of a body anywhere on it, while a link frame is on the link's joint: who asks for such a
+        body by its name means the file's frame.
+        """
+        return {frame.name: np.asarray(frame.placement) for frame in self.frames if frame.name == frame.link}
+
     def place(self, name: str) -> tuple[str, Floats]:
-        """The link that a link's or frame's name is on, and the pose in it, shape (4, 4)."""
+        """The link that a link's or frame's name is on, and the pose in it, shape (4, 4).
+
+        A link is where its frame of its own name is, if it has one (`own_placements`).
+        """
         if isinstance(name, str) and name in self.link_by_name:
-            return name, np.eye(4)
+            return name, self.own_placements.get(name, np.eye(4))
         frames = {frame.name: frame for frame in self.frames}
         check_name(name, self.place_names, "link or frame", f"mechanism {self.name!r}", InputError)
         return frames[name].link, np.asarray(frames[name].placement)

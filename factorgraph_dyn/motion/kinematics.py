@@ -39,7 +39,12 @@ def link_poses(mechanism: Mechanism, q: Array) -> dict[str, Array]:
 
 def place_pose(mechanism: Mechanism, q: Array, name: str) -> Array:
     """The pose T_world_place of one link or frame, of which only the joints below are looked at, shape (4, 4)."""
-    link, T = mechanism.place(name)
+    return link_pose(mechanism, q, *mechanism.place(name))
+
+
+def link_pose(mechanism: Mechanism, q: Array, link: str, T_link_place: Array | None = None) -> Array:
+    """The pose T_world_place of a place on a link, by default of its link frame, shape (4, 4)."""
+    T = np.eye(4) if T_link_place is None else T_link_place
     for joint in mechanism.topology.path_to_base(link):
         T = joint.pose(q[mechanism.q_slices[joint.name]]) @ T
     return T
@@ -71,10 +76,15 @@ def link_twists(mechanism: Mechanism, q: Array, v: Array) -> dict[str, Array]:
     return twists
 
 
-def link_jacobian(mechanism: Mechanism, q: Array, name: str) -> Array:
-    """The body Jacobian of a link or frame: V = J v in its own axes, shape (6, nv)."""
+def place_jacobian(mechanism: Mechanism, q: Array, name: str) -> Array:
+    """The body Jacobian of a link or frame by name: V = J v in its own axes, shape (6, nv)."""
+    return link_jacobian(mechanism, q, *mechanism.place(name))
+
+
+def link_jacobian(mechanism: Mechanism, q: Array, link: str, T_link_place: Array | None = None) -> Array:
+    """The body Jacobian of a place on a link, by default of its link frame: V = J v in its axes, shape (6, nv)."""
     J = np.zeros((6, mechanism.nv), dtype=object if q.dtype == object else np.float64)
-    link, T_child_place = mechanism.place(name)
+    T_child_place = np.eye(4) if T_link_place is None else T_link_place
     for joint in mechanism.topology.path_to_base(link):
         T_parent_child, S = joint_motion(joint, q[mechanism.q_slices[joint.name]])
         J[:, mechanism.v_slices[joint.name]] = spatial.inverse_adjoint(T_child_place) @ S

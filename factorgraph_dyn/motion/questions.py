@@ -90,7 +90,7 @@ def jacobian(mechanism: Mechanism, q: npt.ArrayLike, frame: str, *, axes: Axes =
     in_world = check_choice(axes, AXES, "axes") == "world"
 
     def at(q: Array) -> Result:
-        J = kinematics.link_jacobian(mechanism, q, frame)
+        J = kinematics.place_jacobian(mechanism, q, frame)
         return (kinematics.in_world_axes(kinematics.place_pose(mechanism, q, frame), J) if in_world else J,)
 
     return at_states(at, mechanism.check_q(q, batch=True))[0]

@@ -30,7 +30,7 @@ from factorgraph_dyn.equations.quantities import check_output, split_derivative,
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion import masses
-from factorgraph_dyn.motion.kinematics import link_jacobian, place_pose
+from factorgraph_dyn.motion.kinematics import place_jacobian, place_pose
 from factorgraph_dyn.motion.masses import moving_bodies
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve.dual import changes_of, duals
@@ -52,7 +52,7 @@ def _twist(state: State, name: str) -> Array:
 # What follows from the state alone, by its kind.
 _OF_STATES: dict[str, Callable[[State, str], Any]] = {
     "T": lambda state, name: place_pose(state.mechanism, state.q, name),
-    "J": lambda state, name: link_jacobian(state.mechanism, state.q, name),
+    "J": lambda state, name: place_jacobian(state.mechanism, state.q, name),
     "V": _twist,
     "com": lambda state, _: masses.center_of_mass(moving_bodies(state.mechanism), state.q),
     "momentum": lambda state, _: masses.momentum(moving_bodies(state.mechanism), state.q, state.twists),

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state, given
 from factorgraph_dyn.equations.problem import PROBLEMS
-from factorgraph_dyn.equations.wrenches import check_axes, link_wrenches
+from factorgraph_dyn.equations.wrenches import LINK, check_axes, link_wrenches
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.closure import check_closed
@@ -192,7 +192,7 @@ def solve_dynamics(
     mechanism = state.mechanism
     placed = given.check_wrenches(mechanism, external_wrenches)
     external = link_wrenches(mechanism, state.q, placed, check_axes(axes))
-    graph = dynamics_graph(state, known, external)
+    graph = dynamics_graph(state, known, external, axes=LINK)
     if mechanism.is_closed_kind or options.objectives:
         check_method(method)
         return solve_closed(state, known, graph, ordering, external, options)

@@ -19,7 +19,7 @@ from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.solve.elimination import BayesNet, eliminate
 from factorgraph_dyn.solve.rows import factor_of
 from factorgraph_dyn.solve.scaling import graph_units
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, inverse_adjoint
 
 RESIDUAL_TOLERANCE = 1e-9  # of the terms of an equation
 
@@ -81,10 +81,10 @@ class Solution:
         fit = f"residual {self.residual:.1e}, ordering {self.ordering.name}"
         return html_table(rows, f"Dynamics of {mechanism.name}", fit)
 
-    @property
+    @cached_property
     def twists(self) -> Mapping[str, Floats]:
         """Twist [omega; v] of every link by name, in its own frame, shape (6,) each."""
-        return self.state.twists
+        return self._at_own_places(self.state.twists)
 
     @cached_property
     def accelerations(self) -> Mapping[str, Floats]:
@@ -96,11 +96,16 @@ class Solution:
         found = {mechanism.base: base_acceleration(mechanism)}
         for joint in mechanism.topology.outward:
             found[joint.child] = self.values[acceleration(joint.child)]
-        return found
+        return self._at_own_places(found)
+
+    def _at_own_places(self, motions: Mapping[str, Floats]) -> Mapping[str, Floats]:
+        """Twists or accelerations of links, seen from where a link is by its name (``mechanism.place``)."""
+        own = {link: inverse_adjoint(T) @ motions[link] for link, T in self.state.mechanism.own_placements.items()}
+        return {**motions, **own}
 
     @cached_property
     def wrenches(self) -> Mapping[str, Floats]:
-        """Wrench [moment; force] each joint and loop passes to its child, in the child's frame."""
+        """Wrench [moment; force] each joint and loop passes to its child, in the child's link frame."""
         names = [*self.state.joints, *self.state.loops]
         return {name: self.values[wrench(name)] for name in names}
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from factorgraph_dyn.equations import Known, State, dynamics_graph
 from factorgraph_dyn.equations.inputs import Inputs
+from factorgraph_dyn.equations.wrenches import LINK
 from factorgraph_dyn.model.sizes.units import natural, usual_acceleration
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import aba
@@ -47,7 +48,7 @@ def _force(state: State, inputs: Inputs, k: int, free: Floats) -> float:
 def solve_once(state: State, tau: Floats, wrenches: Mapping[str, Floats]) -> Floats:
     """The accelerations of a tree by one O(n) solve: its graph, the aba elimination, back-substitution, (nv,)."""
     mechanism = state.mechanism
-    graph = dynamics_graph(state, Known.forward(tau), wrenches)
+    graph = dynamics_graph(state, Known.forward(tau), wrenches, axes=LINK)
     names = tuple(name for name in aba(mechanism) if name in graph.by_name)
     values = solve_graph(graph, Ordering("aba", names), units=graph_units(mechanism)).values
     a = np.empty(mechanism.nv)

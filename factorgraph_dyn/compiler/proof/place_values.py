@@ -150,7 +150,7 @@ def _moving_bodies(here: ManyStates) -> Iterator[_Body]:
     for link in mechanism.links:
         if not any(joint.nv for joint in mechanism.topology.path_to_base(link.name)):
             continue
-        T, reach = _pose(here, link.name)
+        T, reach = _pose_of(here, link.name, np.eye(4))
         R, (mass, com, inertia) = T[:, :3, :3], here.numbers.body(link)
         w, v = here.V[link.name][:, :3], here.V[link.name][:, 3:]
         w_size, v_size = here.V_size[link.name].T
@@ -169,7 +169,11 @@ def _moving_bodies(here: ManyStates) -> Iterator[_Body]:
 
 def _pose(here: ManyStates, name: str) -> tuple[Floats, Floats]:
     """The pose of a link or frame, shape (states, 4, 4), and the length of the way there, shape (states,)."""
-    link, placement = here.mechanism.place(name)
+    return _pose_of(here, *here.mechanism.place(name))
+
+
+def _pose_of(here: ManyStates, link: str, placement: Floats) -> tuple[Floats, Floats]:
+    """The pose of a place on a link, and the length of the way there."""
     levers = [here.joints[joint.name].lever for joint in here.mechanism.topology.path_to_base(link)]
     reach = sum(levers, np.full(here.states, np.linalg.norm(np.asarray(placement)[:3, 3])))
     return here.poses[link] @ np.asarray(placement), reach
