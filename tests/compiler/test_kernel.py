@@ -293,6 +293,21 @@ def test_c_source(problem, c_compiler, tmp_path):
         kernel.to_c(tmp_path / "step.txt")
 
 
+@pytest.mark.parametrize("name", ["k", "q", "double", "class", "sin", "states"])
+def test_c_source_compiles_whatever_it_is_called(name, c_compiler, tmp_path):
+    arm = fgd.robots.pendulum(2).rename({"link1": "link 1", "link2": "link_1"})
+    kernel = compile(arm, "kinematics", outputs=["T[link 1]", "T[link_1]", "dT[link_1]/dv"])
+    source, _ = kernel.to_c(tmp_path / f"{name}.c")
+    flags = ["-std=c99", "-O0", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC"]
+    subprocess.run([c_compiler, *flags, "-o", tmp_path / "it.so", source, "-lm"], check=True)
+    function, (q, v) = getattr(ctypes.CDLL(str(tmp_path / "it.so")), f"{name}_"), arm.random_state(0)
+    results = kernel(q, v)
+    found = [np.empty_like(result) for result in results]
+    assert function(*(array.ctypes.data_as(ctypes.c_void_p) for array in (q, v, *found))) == 0
+    for one, other in zip(found, results, strict=True):
+        assert relative_error(one, other) < 1e-14
+
+
 def test_check_tells_states_that_are_not_closed():
     mechanism = fgd.robots.five_bar()
     q, v = mechanism.random_state(0)

@@ -306,14 +306,15 @@ class Kernel:
 
         Args:
             path: Of the source file, ending in .c; the header lies beside it.
-            name: Of the C function; by default the file's.
+            name: Of the C function; by default the file's. Where it is a word of C, an underscore is added.
         """
         source = check_path(path, "The path of the C source")
         if source.suffix != ".c":
             raise InputError(f"The path is {str(path)!r}; a C source file ends in .c.")
-        function = c_source.identifier(source.stem if name is None else check_kind(name, str, "The name", "text"))
         header = source.with_suffix(".h")
         inputs, outputs = self._parameters()
+        wanted = source.stem if name is None else check_kind(name, str, "The name", "text")
+        function = c_source.free_identifier(wanted, {parameter.name for parameter in (*inputs, *outputs)})
         solved = f" dynamics of {self.mechanism.name}, elimination ordering {self.ordering.name}"
         about = f" of {self.mechanism.name}" if self._plan.problem.solves_nothing else solved
         description = f"{self.problem}{about}: {self.operations}."
@@ -326,17 +327,22 @@ class Kernel:
 
     def _parameters(self) -> tuple[list[c_source.Parameter], list[c_source.Parameter]]:
         plan = self._plan
-        inputs = [
-            c_source.Parameter(c_source.identifier(name), operand.size, meaning(name))
-            for name, operand in zip(self.arguments, plan.inputs, strict=True)
-        ]
+        taken: set[str] = set()
+
+        def parameter(label: str, operand: Operand, about: str) -> c_source.Parameter:
+            name = c_source.free_identifier(label, taken)
+            taken.add(name)
+            return c_source.Parameter(name, operand.size, about)
+
+        given = zip(self.arguments, plan.inputs, strict=True)
+        inputs = [parameter(name, operand, meaning(name)) for name, operand in given]
         outputs = []
         for name, operand in zip(self.outputs, plan.outputs, strict=True):
             about = meaning(name)
             if name == MATRIX:
                 about = f"{self.problem}, row by row, {operand.shape[0]} x {operand.shape[1]}"
             label = f"{c_source.identifier(name)}_out" if name in self.arguments else name
-            outputs.append(c_source.Parameter(c_source.identifier(label), operand.size, about))
+            outputs.append(parameter(label, operand, about))
         return inputs, outputs
 
 

@@ -8,11 +8,23 @@ The work runs when C is asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from factorgraph_dyn.compiler.program import Program
 from factorgraph_dyn.compiler.tape import tape as t
+
+
+# Words of C, C++ and <math.h>, and what the text itself uses: no function or argument can be called so.
+TAKEN = frozenset(
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const const_cast constexpr
+    continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto
+    if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+    register reinterpret_cast restrict return short signed sizeof static static_assert static_cast struct switch template
+    this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
+    xor_eq acos asin atan atan2 ceil cos cosh erf exp fabs floor fmod gamma hypot j0 j1 jn lgamma log log10 log2 main pow
+    round sin sinh size_t sqrt tan tanh trunc y0 y1 yn NAN NULL k states failed""".split()
+)
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,14 @@ def identifier(text: str) -> str:
     """The text as a C identifier."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII)
     return f"_{name}" if not name or name[0].isdigit() else name
+
+
+def free_identifier(text: str, taken: Container[str] = ()) -> str:
+    """The text as a C identifier that means nothing else, with underscores added while it does."""
+    name = identifier(text)
+    while name in TAKEN or name in taken:
+        name += "_"
+    return name
 
 
 def header_text(name: str, description: str, inputs: Sequence[Parameter], outputs: Sequence[Parameter]) -> str:
@@ -135,7 +155,7 @@ def _statements(program: Program, inputs: Sequence[Parameter], outputs: Sequence
     for result, ref in zip(results, program.outputs, strict=True):
         lines.append(f"    {result} = {'-' if ref < 0 else ''}{text[abs(ref)]};")
     used = " ".join(lines)
-    lines += [f"    (void){p.name};" for p in inputs if f"{p.name}[" not in used]
+    lines += [f"    (void){p.name};" for p in inputs if not re.search(rf"\b{p.name}\[", used)]
     return lines
 
 
