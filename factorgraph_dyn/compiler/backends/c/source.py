@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from factorgraph_dyn.compiler.program import Program
 from factorgraph_dyn.compiler.tape import tape as t
 
-
 # Words of C, C++ and <math.h>, and what the text itself uses: no function or argument can be called so.
-TAKEN = frozenset(
-    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const const_cast constexpr
-    continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto
-    if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
-    register reinterpret_cast restrict return short signed sizeof static static_assert static_cast struct switch template
-    this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
-    xor_eq acos asin atan atan2 ceil cos cosh erf exp fabs floor fmod gamma hypot j0 j1 jn lgamma log log10 log2 main pow
-    round sin sinh size_t sqrt tan tanh trunc y0 y1 yn NAN NULL k states failed""".split()
+_WORDS = (
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const "
+    "const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit "
+    "export extern false float for friend goto if inline int long mutable namespace new noexcept not "
+    "not_eq nullptr operator or or_eq private protected public register reinterpret_cast restrict return "
+    "short signed sizeof static static_assert static_cast struct switch template this thread_local throw "
+    "true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq "
+    "acos asin atan atan2 ceil cos cosh erf exp fabs floor fmod gamma hypot j0 j1 jn lgamma log log10 "
+    "log2 main pow round sin sinh size_t sqrt tan tanh trunc y0 y1 yn NAN NULL k states failed"
 )
+TAKEN = frozenset(_WORDS.split())
 
 
 @dataclass(frozen=True)
