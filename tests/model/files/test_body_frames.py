@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn.model.files.urdf.writer import to_urdf
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 ARM = """<mujoco><option gravity="0.3 -0.2 -9"/><worldbody>
@@ -108,3 +109,12 @@ def test_another_base_leaves_links_where_they_were():
     ours, theirs = fgd.poses(arm, q), fgd.poses(turned, q)
     for name in arm.link_names:
         np.testing.assert_allclose(theirs[name], np.linalg.inv(ours["link4"]) @ ours[name], atol=1e-12)
+
+
+def test_urdf_keeps_links_where_they_are(arm):
+    again, (q, v) = fgd.loads(to_urdf(arm, lossy=True)), arm.random_state(3)
+    assert again.joint_names == arm.joint_names
+    for body in ("upper", "lower"):
+        np.testing.assert_allclose(fgd.pose(again, q, body), fgd.pose(arm, q, body), **CLOSE)
+    np.testing.assert_allclose(fgd.mass_matrix(again, q), fgd.mass_matrix(arm, q), **CLOSE)
+    assert fgd.energy(again, q, v)[0] == pytest.approx(fgd.energy(arm, q, v)[0], rel=1e-10)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -52,6 +54,7 @@ def to_urdf(mechanism: Mechanism, *, lossy: bool = False) -> str:
             "package's own format (.json) instead, or allow the loss (--lossy, lossy=True).",
             losses=lost,
         )
+    mechanism = _named_by_place(mechanism)
     lines = ['<?xml version="1.0"?>', f"<robot name={quoteattr(mechanism.name)}>"]
     lines += [f"  <!-- not in this file: {_comment(loss)} -->" for loss in lost]
     for link in mechanism.links:
@@ -88,6 +91,27 @@ def losses(mechanism: Mechanism) -> list[str]:
     }
     told = [f"{noun} {', '.join(names)}" for noun, names in found.items() if names]
     return told + ([] if np.array_equal(mechanism.gravity, GRAVITY) else [f"gravity {mechanism.gravity.tolist()}"])
+
+
+def _named_by_place(mechanism: Mechanism) -> Mechanism:
+    """The mechanism with links that have a frame of their own name called otherwise, ``_on_joint`` added.
+
+    A link of a file is where its joint is: so the name means the same place in the file as before (``place``).
+    """
+    taken = {*mechanism.place_names}
+    names = {link: free_name(f"{link}_on_joint", taken) for link in mechanism.own_placements}
+
+    def renamed(part: Any, *fields: str) -> Any:
+        return replace(part, **{field: names.get(old := getattr(part, field), old) for field in fields})
+
+    return replace(
+        mechanism,
+        links=tuple(renamed(link, "name") for link in mechanism.links),
+        joints=tuple(renamed(joint, "parent", "child") for joint in mechanism.joints),
+        loops=tuple(renamed(loop, "predecessor", "successor") for loop in mechanism.loops),
+        frames=tuple(renamed(frame, "link") for frame in mechanism.frames),
+        visuals=tuple(renamed(visual, "link") for visual in mechanism.visuals),
+    )
 
 
 def _frame(frame: Frame, mechanism: Mechanism) -> list[str]:
