@@ -17,6 +17,7 @@ from factorgraph_dyn.notebook import html_table
 from factorgraph_dyn.spatial import Floats
 
 BLOCK = 4096  # states whose energies are computed at once
+EXCHANGED = 1e-6  # potential energy, beside the largest kinetic energy, below which next to none is exchanged
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,9 +58,11 @@ class Trajectory:
     def energy_drift(self) -> float:
         """The largest change of energy as a share of the swing: how far the kinetic energy ranges.
 
-        Where ``is_conservative``, it is the error of the integration.
+        Where ``is_conservative``, it is the error of the integration. Where next to no potential energy is exchanged for
+        it, as in flight without gravity, all change of kinetic energy is error: there it is a share of the largest.
         """
-        swing = float(np.ptp(self.kinetic))
+        largest = float(self.kinetic.max())
+        swing = largest if float(np.ptp(self.potential)) < EXCHANGED * largest else float(np.ptp(self.kinetic))
         return float(np.abs(self.energy - self.energy[0]).max()) / (swing or 1.0)
 
     @property

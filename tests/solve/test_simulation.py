@@ -123,3 +123,13 @@ def test_a_trajectory_is_a_table_of_columns(swing):
     columns = fgd.simulate(ball, ball.neutral(), np.ones(3), None, 2e-3, 1e-3).to_dict()
     assert [name for name in columns if name.startswith("q")] == [f"q[socket][{k}]" for k in range(4)]
     assert [name for name in columns if name.startswith("v")] == [f"v[socket][{k}]" for k in range(3)]
+
+
+def test_energy_that_is_kept_has_not_drifted_where_nothing_swings():
+    links = fgd.Link("ground"), fgd.Link("body", 1.0, (0.1, 0.0, 0.0), np.diag([1.0, 2.0, 2.5]))
+    body = fgd.Mechanism("body", links, (fgd.Joint("free", "floating", "ground", "body"),), gravity=(0, 0, 0))
+    v = [1.0, 2.0, 3.0, 0.1, 0.2, 0.3]
+    fine, coarse = (fgd.simulate(body, body.neutral(), v, duration=0.4, step=step) for step in (1e-2, 0.2))
+    for path in (fine, coarse):
+        assert path.energy_drift == pytest.approx(np.abs(path.energy / path.energy[0] - 1.0).max(), rel=0.2)
+    assert fine.energy_drift < 1e-7 < coarse.energy_drift < 0.1
