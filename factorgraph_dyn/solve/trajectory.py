@@ -58,8 +58,8 @@ class Trajectory:
     def energy_drift(self) -> float:
         """The largest change of energy as a share of the swing: how far the kinetic energy ranges.
 
-        Where ``is_conservative``, it is the error of the integration. Where next to no potential energy is exchanged for
-        it, as in flight without gravity, all change of kinetic energy is error: there it is a share of the largest.
+        Where ``is_conservative``, it is the error of the integration. Where next to no potential energy is exchanged
+        for it, as in flight without gravity, all change of kinetic energy is error: it is a share of the largest.
         """
         largest = float(self.kinetic.max())
         swing = largest if float(np.ptp(self.potential)) < EXCHANGED * largest else float(np.ptp(self.kinetic))
