@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from factorgraph_dyn.equations.problem import PROBLEM_NAMES, PROBLEMS, SOLVED_NAMES
+from factorgraph_dyn.equations.problem import PROBLEM_NAMES, SEARCHED_NAMES, SOLVED_NAMES
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, robots
 from factorgraph_dyn.show.tables import Format
-
-# An estimate has sensors, which a search takes none of.
-SEARCHED_NAMES = tuple(name for name in PROBLEM_NAMES if "values" not in PROBLEMS[name].arguments)
 
 if TYPE_CHECKING:
     Problem = str

@@ -104,6 +104,11 @@ class ProblemKind:
         """Whether nothing is sought: q and v say it all."""
         return self.a == self.tau == "all"
 
+    @property
+    def is_searched(self) -> bool:
+        """Whether there are orderings to search for; a search takes no sensors, which estimates want."""
+        return not self.solves_nothing and "values" not in self.arguments
+
 
 PROBLEMS = {
     "forward": ProblemKind(("q", "v", "tau"), ("a",), "none", "all", "aba", "aba"),
@@ -122,6 +127,7 @@ WITHOUT_WRENCHES = (Torque, Acceleration, Accelerometer, AngularAcceleration, Ex
 CONTACT_FORCE = contact_force("", 0).kind
 PROBLEM_NAMES = tuple(PROBLEMS)
 SOLVED_NAMES = tuple(name for name, kind in PROBLEMS.items() if kind.solved_in)  # by the graph, in one go
+SEARCHED_NAMES = tuple(name for name, kind in PROBLEMS.items() if kind.is_searched)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from pathlib import Path
 from time import monotonic
 
 from factorgraph_dyn.checks import as_names, check_choice, check_count, check_kind, check_path, shown
-from factorgraph_dyn.equations.problem import problem_graph
+from factorgraph_dyn.equations.problem import SEARCHED_NAMES, problem_graph
 from factorgraph_dyn.errors import FactorGraphDynError, InputError, OrderingError
 from factorgraph_dyn.model import Mechanism, check_movable
 from factorgraph_dyn.ordering import ORDERING_NAMES, choose_ordering, saved
@@ -85,7 +85,7 @@ def search_orderings(
 
     Args:
         mechanism: The mechanism.
-        problem: "forward", "inverse", "hybrid", "iwim", "inverse_mass_matrix" or "mass_matrix".
+        problem: "forward", "inverse", "hybrid", "iwim", "inverse_mass_matrix", "mass_matrix" or "regressor".
         budget: Seconds.
         objective: "operations" of the kernel, its "time", "depth" of the clique tree, or "blocks", the
             operations of the block cost model, which is searched completely where the graph is small.
@@ -115,6 +115,7 @@ def search_orderings(
         >>> fgd.compile(arm, "forward", ordering=found).operations.total == found.operations.total
         True
     """
+    check_choice(problem, SEARCHED_NAMES, "The problem of a search")
     _check(budget, objective, lanes, rounds, executor)
     check_count(seed, "seed", least=0)
     for name, flag in (

@@ -30,7 +30,7 @@ def test_default_orderings_are_those_of_the_table():
     assert inspect.signature(fgd.compile).parameters["ordering"].default == "auto"
     assert get_args(common.Problem) == problems.SOLVED_NAMES
     assert get_args(common.KernelProblem) == problems.PROBLEM_NAMES
-    assert (*get_args(common.SearchedProblem), "estimate") == problems.PROBLEM_NAMES
+    assert get_args(common.SearchedProblem) == problems.SEARCHED_NAMES
 
 
 def test_what_a_hybrid_problem_gives_by_default():

@@ -231,6 +231,13 @@ def test_bad_options(options, message):
         fgd.search_orderings(RRR, **options)
 
 
+@pytest.mark.parametrize("problem", ["estimate", "kinematics"])
+def test_problems_without_a_choice_of_orderings_are_refused_by_what_can_be_searched(problem):
+    with pytest.raises(fgd.InputError, match=f"is '{problem}'; it must be one of: forward, .*regressor.$") as refused:
+        fgd.search_orderings(RRR, problem)
+    assert "measurements" not in str(refused.value)
+
+
 def test_twins_of_the_humanoid():
     humanoid = fgd.robots.humanoid()
     families = Twins(humanoid).families
