@@ -51,7 +51,6 @@ DIFFERENT = {  # MuJoCo has other forces or another mass matrix: what the warnin
     "gravcomp": ("gravcomp is not used", 4, robot(body="gravcomp='1'")),
     "springs off": ("spring='disable'", 2, robot("<option><flag spring='disable'/></option>", joint="stiffness='9'")),
     "dampers off": ("damper='disable'", 2, robot("<option><flag damper='disable'/></option>", joint="damping='9'")),
-    "springdamper": ("springdamper is not used", 5, robot(joint="springdamper='.1 1'")),
     "negative damping": ("damping is negative (-9)", 5, robot(joint="damping='-9'")),
     "negative spring": ("stiffness is negative (-9)", 5, robot(joint="stiffness='-9'")),
     "negative armature": ("armature is negative (-1)", 5, robot(joint="armature='-1'")),
@@ -126,18 +125,6 @@ def test_what_is_negative_is_taken_as_zero(word):
     assert any(
         f"{word} is negative (-1); it is taken as 0." in x for x in fgd.loads(robot(joint=f"{word}='-1'")).warnings
     )
-
-
-@pytest.mark.parametrize("kind", ["hinge", "ball"])
-def test_what_springdamper_replaces_is_not_used(kind):
-    text = robot(joint=f"type='{kind}' stiffness='3' damping='2' springdamper='.1 .5'")
-    theirs = mujoco.MjModel.from_xml_string(text)
-    assert theirs.jnt_stiffness[0] != 3
-    assert theirs.dof_damping[0] != 2
-    mechanism = fgd.loads(text)
-    assert not mechanism.joint_by_name["j"].stiffness.any()
-    assert not mechanism.joint_by_name["j"].damping.any()
-    assert sum("has neither spring nor damper" in warning for warning in mechanism.warnings) == 1
 
 
 @pytest.mark.parametrize("values", ["0 0", ".1 0"])

@@ -29,9 +29,7 @@ def joint_effects(element: Element, kind: str, name: str, scene: Scene) -> dict[
     values |= _replaced_by_springdamper(element, scene.notes)
     if kind in ("ball", "free"):
         if values.pop("stiffness"):
-            scene.notes.append(
-                element.note(f"the spring of {kind} joint {name!r} is not used: springs act on hinges and slides.")
-            )
+            note_spring(element, kind, name, scene.notes)
         if kind == "free" and values["armature"]:
             scene.notes.append(
                 element.note(
@@ -43,21 +41,19 @@ def joint_effects(element: Element, kind: str, name: str, scene: Scene) -> dict[
     return {**values, "rest": rest, "reference": reference}
 
 
+def springdamper(element: Element) -> tuple[float, float] | None:
+    """The time constant, s, and damping ratio that say a joint's spring and damper; None where they say none."""
+    time, ratio = element.vector("springdamper", 2, (0.0, 0.0)).tolist()
+    return (time, ratio) if time > 0 and ratio > 0 else None
+
+
 def _replaced_by_springdamper(element: Element, notes: list[str]) -> dict[str, float]:
-    """Stiffness and damping that MuJoCo replaces by those it finds from the masses, which are not known here."""
-    times = element.vector("springdamper", 2, (0.0, 0.0))
-    if not times.any():
-        return {}
-    if times.min() <= 0:
+    """Stiffness and damping that MuJoCo replaces by those it finds from the masses (``springdampers``)."""
+    if springdamper(element) is not None:
+        return {"stiffness": 0.0, "damping": 0.0}
+    if element.vector("springdamper", 2, (0.0, 0.0)).any():
         notes.append(element.note("springdamper is not used: its two values must be positive."))
-        return {}
-    notes.append(
-        element.note(
-            "springdamper is not used: the joint has neither spring nor damper, as MuJoCo replaces those that are "
-            "written. Give stiffness and damping instead; MuJoCo's are jnt_stiffness and dof_damping of its model."
-        )
-    )
-    return {"stiffness": 0.0, "damping": 0.0}
+    return {}
 
 
 def none_below_zero(values: dict[str, float], element: Element, notes: list[str]) -> dict[str, float]:
@@ -78,6 +74,11 @@ def constant_coefficient(element: Element, attribute: str) -> float:
     if numbers[1:].any():
         element.fail(f"{attribute} is a polynomial; only a constant one is supported.")
     return float(numbers[0])
+
+
+def note_spring(element: Element, kind: str, name: str, notes: list[str]) -> None:
+    """Note the spring of a joint that can have none."""
+    notes.append(element.note(f"the spring of {kind} joint {name!r} is not used: springs act on hinges and slides."))
 
 
 def note_yield(element: Element, notes: list[str]) -> None:

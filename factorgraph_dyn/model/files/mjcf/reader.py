@@ -26,7 +26,7 @@ from factorgraph_dyn.model.files.mjcf.constraints import (
     read_actuators,
     read_constraints,
 )
-from factorgraph_dyn.model.files.mjcf.effects import joint_effects
+from factorgraph_dyn.model.files.mjcf.effects import joint_effects, springdamper
 from factorgraph_dyn.model.files.mjcf.inertia import body_link, scaled_to_total
 from factorgraph_dyn.model.files.mjcf.limits import limited_by_actuators, range_bound
 from factorgraph_dyn.model.files.mjcf.scene import (
@@ -36,6 +36,7 @@ from factorgraph_dyn.model.files.mjcf.scene import (
     read_scene,
     translation,
 )
+from factorgraph_dyn.model.files.mjcf.springdampers import SpringDamper, with_springdampers
 from factorgraph_dyn.model.files.mjcf.unmodelled import note_unmodelled
 from factorgraph_dyn.model.files.visuals import mjcf_visuals
 from factorgraph_dyn.model.files.xml_tree import Document, Element
@@ -60,6 +61,7 @@ class Draft:
     sites: dict[str, tuple[str, Floats]] = field(default_factory=dict)
     T_world_body: dict[str, Floats] = field(default_factory=dict)  # at the reference configuration
     references: dict[str, float] = field(default_factory=dict)  # q of each joint there
+    springdampers: dict[str, SpringDamper] = field(default_factory=dict)
     mocap: set[str] = field(default_factory=set)
     joint_names: set[str] = field(default_factory=set)
     visuals: list[Visual] = field(default_factory=list)
@@ -104,14 +106,17 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
     actuators = read_actuators(scene)
     add_actuator_effects(actuators, constraints, joints, scene.notes)
     note_unmodelled(scene, actuators, joints)
+    links = scaled_to_total(draft.links, scene.settings.settotalmass)
     connections = [_effects_added(c, constraints) for c in limited_by_actuators(draft.connections, actuators, scene)]
+    connections = with_springdampers(connections, links, draft.springdampers, draft.references, scene.notes)
+    connections = [_locked(c, constraints) for c in connections]
     if actuators:
         driven = {joint for actuator in actuators for joint in actuator.gears}
         connections = [_with_motor(c, c.joint.name in driven) for c in connections]
     return assemble(
         Mechanism,
         scene.root.get("model") or "mujoco",
-        scaled_to_total(draft.links, scene.settings.settotalmass),
+        links,
         [*connections, *constraints.loops],
         base=WORLD,
         couplings=constraints.couplings,
@@ -283,6 +288,8 @@ def _joint(
     values = joint_effects(element, kind, name, scene)
     reference = values.pop("reference")
     draft.references[name] = reference
+    if (times := springdamper(element)) is not None:
+        draft.springdampers[name] = SpringDamper(*times, element)
     if reference and kind in ("hinge", "slide"):
         unit = axis / np.linalg.norm(axis)
         back = np.eye(4)
@@ -324,12 +331,18 @@ def _limits(element: Element, kind: str, scene: Scene) -> tuple[float, float] | 
 
 
 def _effects_added(connection: Connection, constraints: MjcfConstraints) -> Connection:
-    """The connection with what tendons and actuators add, and locked where an equality says so."""
+    """The connection with what tendons and actuators add."""
     joint = connection.joint
     extra = constraints.joint_effects.get(joint.name)
     if extra:
         summed = {key: np.asarray(getattr(joint, key)) + x for key, x in extra.items()}
         joint = replace(joint, **summed)  # type: ignore[arg-type]
+    return replace(connection, joint=joint)
+
+
+def _locked(connection: Connection, constraints: MjcfConstraints) -> Connection:
+    """The connection, its joint fixed where an equality says so."""
+    joint = connection.joint
     if joint.name in constraints.locked:
         q = np.array([constraints.locked[joint.name]])
         T = np.asarray(joint.placement) @ joint.type.pose(joint.axes, joint.pitch, q)
