@@ -103,8 +103,8 @@ GRAVITIES = {
     "in the first": ("1.4", physics(-1) + physics(-2, "q"), -1),
     "in the default": ("1.5", physics(-1) + physics(-2, "q", "default='1'"), -2),
     "in both": ("1.5", physics(-1) + "<gravity>0 0 -3</gravity>", -3),
-    "in neither": ("1.5", "<physics name='p'/>", -9.81),
-    "in physics, too late": ("1.6", physics(-1), -9.81),
+    "in neither": ("1.5", "<physics name='p'/>", -9.8),
+    "in physics, too late": ("1.6", physics(-1), -9.8),
 }
 
 
@@ -115,3 +115,9 @@ def test_gravity_of_older_worlds_is_in_their_physics(case):
     assert mechanism.gravity.tolist() == [0, 0, z]
     noted = any(found.startswith("m.sdf:1: <gravity>: since version 1.6") for found in mechanism.warnings)
     assert noted == (version == "1.6")
+
+
+def test_worlds_that_say_no_gravity_have_the_specifications_and_bare_models_everybodys():
+    in_world, bare = fgd.loads(world(named("r", ARM))), fgd.loads(f"<sdf version='1.9'>{named('r', ARM)}</sdf>")
+    assert in_world.gravity.tolist() == [0, 0, -9.8]
+    assert bare.gravity.tolist() == fgd.robots.rrr().gravity.tolist() == [0, 0, -9.81]

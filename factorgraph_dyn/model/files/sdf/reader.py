@@ -23,6 +23,7 @@ import numpy as np
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model import joint_kinds
 from factorgraph_dyn.model.assembly import Connection, assemble
+from factorgraph_dyn.model.description import GRAVITY
 from factorgraph_dyn.model.files.limits import bound, joint_limits
 from factorgraph_dyn.model.files.sdf.scope import MODEL, WORLD, Scope, child_text, read_pose, read_version, read_world
 from factorgraph_dyn.model.files.sdf.unmodelled import TRUE, note_unmodelled
@@ -43,7 +44,7 @@ KINDS = {
     "revolute2": "universal",
     "screw": "helical",
 }
-DOWN = (0.0, 0.0, -9.81)  # gravity where the file gives none, m/s^2
+WORLD_GRAVITY = (0.0, 0.0, -9.8)  # of a world that gives none, as the specification says, m/s^2
 
 
 def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = False) -> Mechanism:
@@ -85,7 +86,10 @@ def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = F
 
 
 def _gravity(world: Element, version: float, notes: list[str]) -> Floats:
-    """The world's own gravity, m/s^2; before version 1.6 it was that of its default or first physics."""
+    """The world's own gravity, m/s^2; before version 1.6 it was that of its default or first physics.
+
+    Models outside of worlds have none of their own: theirs is that of all mechanisms.
+    """
     gravity = world.first("gravity")
     physics = sorted(world.all("physics"), key=lambda profile: profile.get("default") not in TRUE)
     older = physics[0].first("gravity") if physics else None
@@ -96,7 +100,9 @@ def _gravity(world: Element, version: float, notes: list[str]) -> Floats:
             notes.append(
                 older.note("since version 1.6 gravity stands in the world, not in its physics; it is not used.")
             )
-    return np.array(DOWN) if gravity is None else gravity.parse_numbers(gravity.text, "gravity", (3,))
+    if gravity is None:
+        return np.array(WORLD_GRAVITY if world.tag == "world" else GRAVITY)
+    return gravity.parse_numbers(gravity.text, "gravity", (3,))
 
 
 def _tie(
