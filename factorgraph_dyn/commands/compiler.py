@@ -42,14 +42,17 @@ def compile_kernel(
     sensors: Annotated[
         Path | None, typer.Option("--sensors", help="For estimate: TOML file with sensors, as of fgdyn estimate.")
     ] = None,
-    c: Annotated[Path | None, typer.Option("--c", help="Write C source to this file, its header beside it.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write C source to this file, its header beside it.")
+    ] = None,
+    c: Annotated[Path | None, typer.Option("--c", hidden=True)] = None,  # as --output was called before
     format: FormatOption = "table",
     wide: WideOption = False,
 ) -> None:
     """Compile a problem in an ordering to machine code, and tell what it costs.
 
     Example:
-        fgdyn compile puma560 --problem inverse --c puma560.c
+        fgdyn compile puma560 --problem inverse -o puma560.c
     """
     mechanism = find_robot(robot)
     if (problem == "estimate") != (sensors is not None):
@@ -81,11 +84,12 @@ def compile_kernel(
         "accuracy": kernel.accuracy,
         "seconds": seconds,
     }
-    if c is not None:
+    output = output or c
+    if output is not None:
         try:
-            source, header = kernel.to_c(c)
+            source, header = kernel.to_c(output)
         except OSError as error:
-            raise InputError(f"The C source cannot be written to {str(c)!r}: {error.strerror}.") from None
+            raise InputError(f"The C source cannot be written to {str(output)!r}: {error.strerror}.") from None
         row["source"], row["header"] = str(source), str(header)
     print_rows([row], format, f"Kernel of {mechanism.name}", wide=wide, spare=("robot",))
 

@@ -49,8 +49,11 @@ def estimate_log(
     robot: RobotArgument,
     log: Annotated[Path, typer.Argument(metavar="LOG", help="CSV or NPZ with q, v and readings, a row a sample.")],
     sensors: Annotated[Path, typer.Option("--sensors", help="TOML file with one [[sensor]] after the other.")],
-    out: Annotated[Path | None, typer.Option(help="Write all estimates to this .csv or .npz file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write all estimates to this .csv or .npz file.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw torques and outside wrenches with their bands.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", hidden=True)] = None,  # as --output was called before
     format: FormatOption = "table",
 ) -> None:
     """Estimate torques, accelerations and outside wrenches from a log of noisy sensors.
@@ -63,13 +66,14 @@ def estimate_log(
     it is said, and untested where no other sensor tells. The file has both at every sample.
 
     Example:
-        fgdyn estimate puma560 log.csv --sensors sensors.toml
+        fgdyn estimate puma560 log.csv --sensors sensors.toml -o estimates.csv
     """
     mechanism = check_movable(find_robot(robot), "estimate")
+    output = output or out
     if plot is not None:
         check_drawable(plot)
-    if out is not None:
-        check_log_path(out)
+    if output is not None:
+        check_log_path(output)
     logged, read = read_sensors(sensors, mechanism), read_log(log)
     values = np.hstack([each.readings(mechanism, read) for each in logged])
     samples = Samples(read.t, read.joints(mechanism, "q"), read.joints(mechanism, "v"), values)
@@ -80,8 +84,8 @@ def estimate_log(
     found = _estimates(mechanism, measured, samples, names)
     rows = [*_rows(mechanism, found), *_fits(looked_at)]
     print_rows(rows, format, f"Estimates of {mechanism.name}, {read.samples} samples")
-    if out is not None:
-        write_log(out, *_columns(mechanism, samples.t, found))
+    if output is not None:
+        write_log(output, *_columns(mechanism, samples.t, found))
     if plot is not None:
         plot_estimates(mechanism, samples.t, found.means, found.deviations, plot)
 

@@ -36,8 +36,12 @@ def identify_log(
     physical: Annotated[bool, typer.Option(help="Only bodies that there can be.")] = True,
     window: Annotated[int, typer.Option(help="Samples of v that give an acceleration, where LOG has no a.")] = 5,
     show: Annotated[Part, typer.Option(help="Which rows to print; json and csv have one kind.")] = "all",
-    save: Annotated[Path | None, typer.Option(help="Write the identified robot to this .json or .urdf file.")] = None,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Draw torques and parameters here (svg).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the identified robot to this .json or .urdf file.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw torques and parameters into this file.")] = None,
+    save: Annotated[Path | None, typer.Option("--save", hidden=True)] = None,  # as --output was called before
+    out: Annotated[Path | None, typer.Option("--out", hidden=True)] = None,  # as --plot was
     format: FormatOption = "table",
     wide: WideOption = False,
 ) -> None:
@@ -49,13 +53,14 @@ def identify_log(
     and all parameters before and after, with their standard deviations.
 
     Example:
-        fgdyn identify puma560 log.csv --save identified.json -o fit.svg
+        fgdyn identify puma560 log.csv -o identified.json --plot fit.svg
     """
     mechanism = check_movable(find_robot(robot), "identify")
-    if out is not None:
-        check_drawable(out)
-    if save is not None and save.suffix not in (".json", ".urdf"):
-        raise InputError(f"The robot's file {str(save)!r} must end in .json or .urdf.")
+    output, plot = output or save, plot or out
+    if plot is not None:
+        check_drawable(plot)
+    if output is not None and output.suffix not in (".json", ".urdf"):
+        raise InputError(f"The robot's file {str(output)!r} must end in .json or .urdf; --plot FILE draws a picture.")
     t, samples = _samples(mechanism, read_log(log), window)
     found = identify(
         mechanism,
@@ -70,10 +75,10 @@ def identify_log(
         progress=None,
     )
     _print(found, show, format, wide)
-    if save is not None:
-        write_robot(found.mechanism, save, lossy=True)
-    if out is not None:
-        plot_identified(found, out, t=t, samples=samples)
+    if output is not None:
+        write_robot(found.mechanism, output, lossy=True)
+    if plot is not None:
+        plot_identified(found, plot, t=t, samples=samples)
 
 
 def _prior(text: str) -> float | None:

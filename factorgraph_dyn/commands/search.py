@@ -33,7 +33,7 @@ def search(
     known: KnownOption = "",
     parameters: ParametersOption = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Results file to go on from and to keep up to date.")
+        Path | None, typer.Option("-o", "--output", help="Results file to go on from and to keep up to date.")
     ] = None,
     resume: Annotated[bool, typer.Option(help="Go on from the results file, and from what earlier runs found.")] = True,
     seed: Annotated[int, typer.Option(help="Seed of the random moves.")] = 0,

@@ -107,7 +107,7 @@ def test_bad_state_files(tmp_path, content, message):
 
 @pytest.mark.parametrize("parameters", ["", "all,gravity"])
 def test_compile_counts_what_is_asked_for(tmp_path, parameters):
-    words = ["--outputs", "a,da/dtau", "--parameters", parameters, "--c", str(tmp_path / "arm.c")]
+    words = ["--outputs", "a,da/dtau", "--parameters", parameters, "-o", str(tmp_path / "arm.c")]
     (row,) = json.loads(run("compile", "rrr", *words, "--format", "json").stdout)
     kernel = fgd.compile(
         fgd.robots.rrr(), "forward", outputs=["a", "da/dtau"], parameters=parameters.split(",") if parameters else None

@@ -56,7 +56,7 @@ def test_a_log_becomes_rows_a_file_and_a_plot(tmp_path):
     names, rows, force = log()
     words = write(tmp_path, names, rows)
     out, plot = tmp_path / "estimates.npz", tmp_path / "bands.svg"
-    done = CliRunner().invoke(app, [*words, "--format", "json", "--out", str(out), "--plot", str(plot)])
+    done = CliRunner().invoke(app, [*words, "--format", "json", "-o", str(out), "--plot", str(plot)])
     assert done.exit_code == 0, done.exception
     found = {row["name"]: row for row in json.loads(done.stdout)}
     row = found["W[link3].fx"]

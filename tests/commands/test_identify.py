@@ -34,7 +34,7 @@ def run(tmp_path, table, *options, robot="rrr"):
 
 def test_a_log_becomes_tables_a_picture_and_a_robot(tmp_path):
     robot, picture = tmp_path / "found.json", tmp_path / "fit.svg"
-    done = run(tmp_path, columns(), "--save", str(robot), "-o", str(picture))
+    done = run(tmp_path, columns(), "-o", str(robot), "--plot", str(picture))
     assert done.exit_code == 0, done.exception
     for words in ("base parameters from 400 samples", "What the log determines", "link3.I_zz", "damping[joint2]"):
         assert words in done.stdout
@@ -95,7 +95,7 @@ def test_bad_logs_are_refused(tmp_path):
         (pause, (), "The log has a gap: from t = 1.9"),
         (without, ("--window", "4"), "window is 4; it must be an odd number of samples"),
         (table, ("--prior", "much"), "prior is 'much'; it must be a number, such as 0.3, or 'none'"),
-        (table, ("--save", "robot.txt"), "must end in .json or .urdf"),
+        (table, ("-o", "fit.svg"), "must end in .json or .urdf; --plot FILE draws"),
         (table, ("--links", "elbow"), "'elbow' is not in mechanism"),
     ):
         done = run(tmp_path, given, *options)
@@ -126,3 +126,15 @@ def test_the_table_says_whether_what_is_open_has_moved(tmp_path):
     noisy = {name: column + noise * (name == "tau[joint1]") for name, column in table.items()}
     for options, words in (((), "is moved to what bodies can have"), (("--no-physical",), "is as it was")):
         assert f"what is not determined at all {words}" in run(tmp_path, noisy, *options).stdout
+
+
+def test_the_picture_has_a_panel_a_link_and_leaves_out_what_is_not_determined(tmp_path):
+    picture = tmp_path / "fit.svg"
+    done = run(tmp_path, columns(), "--plot", str(picture))
+    assert done.exit_code == 0, done.exception
+    drawn = picture.read_text()
+    for words in ("link1", "link3", "armature", "damping", "friction", "not determined", "before", "% left"):
+        assert words in drawn
+    found = json.loads(run(tmp_path, columns(), "--format", "json").stdout)
+    open_ones = sum(row["name"].startswith("link1.") and row["determined"] == "not at all" for row in found)
+    assert f"{open_ones} of 10 not determined" in drawn
