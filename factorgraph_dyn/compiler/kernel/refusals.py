@@ -47,6 +47,6 @@ def _differing_freedoms(mechanism: Mechanism) -> str:
     counts = ", ".join(str(freedoms(mechanism, q)) for q in others)
     return (
         f"Closure leaves {usual} freedoms around the joint zeros and {counts} elsewhere: these zeros may lie where "
-        "loops are folded or singular. Choose them at an assembled pose amid the range in which the mechanism works; see "
+        "loops are folded or singular. Choose them at an assembled pose in the range in which the mechanism works; see "
         "fgd.diagnose(mechanism, q)."
     )
