@@ -1,4 +1,5 @@
-"""Further questions, each asked now and then: derivatives, free parameters, kinematics, rollouts and assembly.
+"""Further questions, each asked now and then: derivatives, free parameters, kinematics, rollouts, assembly
+and estimates.
 
 derivatives   of kernels or of the graph, along one random direction that keeps closure: the answer is the difference of
               the oracle's answers at six places along it
@@ -8,6 +9,7 @@ kinematics    poses, Jacobians, twists, centre of mass, momentum and energies, b
 rollout       three steps, beside a loop over the oracle's accelerations
 assembly      the same program as assembly and as LLVM's code: bit by bit
 branches      kernels at states that close loops next to random ones, in whatever branch: silent or right
+estimate      of random sensors, by kernels or the graph: see ``estimates``
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_mod
 from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall
 from factorgraph_dyn.compiler.kernel.kernel import Kernel
 from factorgraph_dyn.motion.closure import nearest_velocity
-from tests.stress import constraints, questions
+from tests.stress import constraints, estimates, questions
 from tests.stress.asking import independent_joints
 from tests.stress.kinematics import LD, SIZES, array, bodies, cross, norm, outward, slices
 from tests.stress.oracle import ROUNDING, Answer, Oracle, freedom_units, own_length
 from tests.stress.questions import DERIVED, FURTHER, Case, Question, ask_kernel, entries_of
 from tests.stress.recipe import Recipe, State, normalised
 
-SHARES = (0.33, 0.23, 0.14, 0.14, 0.08, 0.08)
+SHARES = (0.34, 0.24, 0.15, 0.14, 0.04, 0.04, 0.05)
 STEP = 1e-4  # between places, in radians, the mechanism's length and usual speeds
 PLACES = (-3, -2, -1, 1, 2, 3)
 SIXTH = array([-1, 9, -45, 45, -9, 1]) / (60 * LD(STEP))  # of sixth order
@@ -61,10 +63,14 @@ def random_further(rng, mechanism, states, problem: str | None = None) -> Questi
             return None  # which rollouts do not cover, as they say
     elif problem == "branches" and not mechanism.loops:
         return None
+    elif problem == "estimate":
+        question.way = "graph" if rng.random() < 0.5 else "kernel"
     return question
 
 
 def cases_of(recipe: Recipe, mechanism, states: list[State], question: Question) -> list[Case]:
+    if question.problem == "estimate":
+        return estimates.cases_of(mechanism, states, question)
     made = {"derivatives": _derived, "parameters": _varied, "kinematics": _kinematic, "rollout": _rolled}
     case = made.get(question.problem, _plain)
     there = states_for(mechanism, states, question)
@@ -80,6 +86,8 @@ def ask(mechanism, cases: list[Case], question: Question) -> list[dict[str, np.n
     """What the package says at all states."""
     if question.problem == "derivatives":
         return (_graph_derivatives if question.way == "graph" else _kernel_derivatives)(mechanism, cases, question)
+    if question.problem == "estimate":
+        return estimates.ask(mechanism, cases, question)
     if question.problem == "rollout":
         return _rollouts(mechanism, cases, question)
     if question.problem == "assembly":
@@ -96,6 +104,8 @@ def ask(mechanism, cases: list[Case], question: Question) -> list[dict[str, np.n
 
 def result_units(mechanism, name: str, question: Question) -> np.ndarray:
     """As for other questions."""
+    if question.problem == "estimate":
+        return estimates.result_units(mechanism, name, question)
     v, length = freedom_units(mechanism), own_length(mechanism)
     if question.problem in DERIVED:
         return questions.result_units(mechanism, name, replace(question, problem=question.of))

@@ -21,7 +21,7 @@ from tests.stress.recipe import Recipe, State, stacked
 
 PROBLEMS = ("forward", "inverse", "hybrid", "iwim", "mass_matrix", "inverse_mass_matrix")
 DERIVED = ("derivatives", "parameters", "assembly", "branches")  # of forward or inverse dynamics
-FURTHER = (*DERIVED[:2], "kinematics", "rollout", DERIVED[2], "branches")  # asked now and then, see `further`
+FURTHER = (*DERIVED[:2], "kinematics", "rollout", *DERIVED[2:], "estimate")  # asked now and then, see `further`
 MATRICES = ("iwim", "mass_matrix", "inverse_mass_matrix")
 NAMED = ("rnea", "aba", "crba", "colamd", "metis", "min_degree", "min_fill", "natural")
 SEARCH = "search"

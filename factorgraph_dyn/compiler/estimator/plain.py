@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from factorgraph_dyn.compiler.proof.batch_algebra import cross, inverse_adjoints, skews
-from factorgraph_dyn.compiler.proof.newton_euler import Loads, ManyStates
+from factorgraph_dyn.compiler.proof.newton_euler import ManyStates
 from factorgraph_dyn.equations import sensors as kinds
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.posterior import Evidence, joined
@@ -43,6 +43,7 @@ class PlainRows:
         offset: Every variable by name for z = 0, shape (states, 1, size).
         columns: The same for units of z, without gravity and velocities, shape (states, k, size).
         sizes: Of the terms that torques and what closure misses are summed from, likewise.
+        offset_sizes: The same of offset.
         units: Of z, shape (k,).
     """
 
@@ -53,7 +54,7 @@ class PlainRows:
         own = natural(mechanism)
         held = np.full(self.forces, own.work)
         self.units = np.concatenate([own.v, *(own.wrench for _ in self.frames), held])
-        self.offset, _ = self._variables(np.zeros((here.states, 1, len(self.units))), still=False)
+        self.offset, self.offset_sizes = self._variables(np.zeros((here.states, 1, len(self.units))), still=False)
         unit = np.broadcast_to(np.diag(self.units), (here.states, len(self.units), len(self.units)))
         self.columns, self.sizes = self._variables(unit, still=True)
 
@@ -62,7 +63,7 @@ class PlainRows:
         here, mechanism, nv = self.here, self.here.mechanism, self.here.mechanism.nv
         a, held = z[..., :nv], z[..., len(self.units) - self.forces :]
         found = {"a": a}
-        loads, wrenches = here.loop_loads(held, np.abs(held)) if self.forces else (Loads(), {})
+        loads, wrenches = here.loop_loads(held, np.abs(held))
         for k, frame in enumerate(self.frames):
             W = z[..., nv + 6 * k : nv + 6 * k + 6]
             link, T = mechanism.place(frame)
@@ -119,7 +120,8 @@ class PlainRows:
     def _exact(self, state: int, name: str, entries: Mask) -> Evidence:
         K, y = self.columns[name][state].T[entries], -self.offset[name][state, 0][entries]
         terms = np.linalg.norm(self.sizes[name][state].T[entries], axis=1)
-        return Evidence(K, y, np.zeros((len(y), 0)), terms, np.abs(y), (name,) * len(y))
+        sizes = self.offset_sizes[name][state, 0][entries]
+        return Evidence(K, y, np.zeros((len(y), 0)), terms, sizes, (name,) * len(y))
 
     def _said(self, state: int, sensor: Sensor, values: Floats) -> Evidence:
         K, expected, terms = (part[state] for part in self._reading(sensor))

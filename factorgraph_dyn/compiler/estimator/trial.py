@@ -17,7 +17,7 @@ from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TIN
 from factorgraph_dyn.compiler.proof.proof import REGULAR, Function, Proof
 from factorgraph_dyn.compiler.proof.trials import SEED, make_trials
 from factorgraph_dyn.equations.given import Mask
-from factorgraph_dyn.equations.posterior import Posterior, posterior
+from factorgraph_dyn.equations.posterior import Evidence, Posterior, of_unit_length, posterior
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.model import Mechanism
@@ -38,7 +38,9 @@ class EstimateTrial:
             rate = (natural_rate(mechanism) or 1.0) ** 2
             self.z = rng.normal(size=(here.states, len(self.plain.units))) * rate
             self.values = self.plain.readings(self.z) + self._noise(rng)
-            self.posteriors = [self._posterior(state) for state in range(here.states)]
+            evidence = [self.plain.evidence(state, self.values[state]) for state in range(here.states)]
+            self.posteriors = [self._posterior(rows) for rows in evidence]
+            self.terms = [self._terms(*pair) for pair in zip(evidence, self.posteriors, strict=True)]
         self.condition = np.array([_condition(found) for found in self.posteriors])
 
     def _noise(self, rng: np.random.Generator) -> Floats:
@@ -46,10 +48,14 @@ class EstimateTrial:
         drawn = [rng.normal(size=(len(self.states.q), noise.spoken.shape[1])) @ noise.spoken.T for noise in noises]
         return np.concatenate(drawn, axis=1)
 
-    def _posterior(self, state: int) -> Posterior:
-        evidence = self.plain.evidence(state, self.values[state])
+    def _posterior(self, evidence: Evidence) -> Posterior:
         # The mechanism's own exact rows agree or do not matter here: closure is what the states are chosen for.
         return posterior(evidence, dependence(self.mechanism), None)
+
+    def _terms(self, evidence: Evidence, found: Posterior) -> Floats:
+        """Sizes of what the values of the basis' rows are summed from: at speed much, of which locked joints keep none."""
+        unit, _ = of_unit_length(evidence, dependence(self.mechanism))
+        return np.asarray(unit.y_terms[found.basis.chosen])
 
     @property
     def is_regular(self) -> bool:
@@ -91,24 +97,35 @@ class EstimateTrial:
             return float("inf")
         C = found.basis.combinations(N / lengths[:, None]) * lengths[:, None]
         if kind == "gain":
-            return self._gain_error(answer, C @ found.gain)
+            return self._gain_error(answer, C @ found.gain, lengths[:, None] * self._usual_gain(of, found))
         offset = self.plain.named(self.plain.offset, of)[state, 0]
         true = offset + found.mean(C)
-        size = np.abs(offset) + np.abs(C) @ np.abs(found.expected) + np.linalg.norm(N * self.z[state], axis=1)
+        size = np.abs(offset) + np.abs(C) @ (np.abs(found.expected) + self.terms[state])
+        size = size + np.linalg.norm(N * self.z[state], axis=1)
         size = size + np.linalg.norm(found.square_root(C), axis=1)
         return _relative(answer - true, true, size)
 
-    def _gain_error(self, answer: Floats, gain: Floats) -> float:
-        """Errors of gains beside the largest of rows that are alike, after scaling by the readings' noise."""
+    def _usual_gain(self, name: str, found: Posterior) -> Floats:
+        """The most that a free unknown in its unit follows each row, of accelerations or of forces, too.
+
+        What is locked, or is a torque without a motor, follows none, and has no other size.
+        """
+        free = np.eye(len(self.plain.units))
+        if split_name(name)[0] in ("a", "A"):
+            free = free[: self.mechanism.nv]
+        return np.abs(found.basis.combinations(free) @ found.gain).max(axis=0, initial=0.0)
+
+    def _gain_error(self, answer: Floats, gain: Floats, terms: Floats) -> float:
+        """Errors of gains beside the largest of rows that are alike, or part of their terms, in the readings' noise."""
         noises = [sensor.noise(self.mechanism) for sensor in self.problem.measurements]
         s = np.concatenate([noise.s for noise in noises])
         spoken = np.isfinite(s)
         exact = gain.shape[1] - int(spoken.sum())
-        true = np.zeros(answer.shape)
-        true[:, spoken] = gain[:, exact:]
+        true, sizes = np.zeros(answer.shape), np.zeros(answer.shape)
+        true[:, spoken], sizes[:, spoken] = gain[:, exact:], CANCELLED * terms[:, exact:]
         weights = np.where(spoken & (s > 0), s, 1.0)
         alike = (-1, 3, answer.shape[1]) if len(answer) == 6 else (-1, 1, answer.shape[1])
-        largest = np.abs(true * weights).reshape(alike).max(axis=(1, 2), initial=TINY)
+        largest = (np.maximum(np.abs(true), sizes) * weights).reshape(alike).max(axis=(1, 2), initial=TINY)
         missed = (np.abs(answer - true) * weights).reshape(alike).max(axis=(1, 2), initial=0.0)
         return float((missed / largest).max(initial=0.0))
 
