@@ -87,6 +87,33 @@ def test_a_closed_mechanism():
     assert np.isnan(kernel(q + 0.3, v, np.zeros(12))[0]).all()  # far from closed
 
 
+def test_gains_of_what_follows_no_reading():
+    """Torques without a motor, and joints that closure locks: there is nothing to compare rounding with."""
+    arm = fgd.robots.rrr()
+    arm = replace(arm, joints=[arm.joints[0], *(replace(joint, actuated=False) for joint in arm.joints[1:])])
+    sensors = [S.Torque("joint1", sigma=0.1), *(S.Acceleration(name, sigma=1.0) for name in arm.joint_names)]
+    check(arm, sensors, ["a", "tau", "gain[a]", "gain[tau]"])
+
+
+def test_a_locked_joint_moves_by_rounding_only():
+    """At speed, rounding of the products of velocities is all that is left of its acceleration."""
+    arm = fgd.robots.random_tree(5, seed=3, kinds=("revolute",))
+    ends = [arm.joints[2].child, arm.joints[3].child]
+    T = np.linalg.inv(fgd.pose(arm, np.zeros(5), ends[1])) @ fgd.pose(arm, np.zeros(5), ends[0])
+    locked = replace(arm, loops=[fgd.Loop("lock", "prismatic", *ends, successor_placement=T)])
+    sensors = [S.Torque(name, sigma=0.1) for name in locked.joint_names]
+    sensors += [S.Accelerometer(ends[0], sigma=1.0)]
+    kernel = check(locked, sensors, ["a", "gain[a]"])
+    assert np.abs(kernel(*locked.random_state(0), np.ones(8))[0][3]) < 1e-9
+
+
+def test_a_loop_that_holds_nothing():
+    arm = fgd.robots.rrr()
+    free = replace(arm, loops=[fgd.Loop("free", "floating", arm.base, "link3")])
+    sensors = [S.Torque(name, sigma=0.1) for name in free.joint_names]
+    check(free, [*sensors, S.ForceTorque("free", sigma=1.0)], ["a", "F[free]"])
+
+
 @pytest.mark.slow
 def test_a_humanoid_with_torques_an_imu_and_feet():
     mechanism = fgd.robots.humanoid()

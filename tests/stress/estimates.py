@@ -1,7 +1,7 @@
 """Estimates, as further questions: random sensors of a mechanism, and weighted least squares in extended precision.
 
-The unknowns are x = [a; tau; lambda; W], with wrenches W from outside at some links. Physics holds exactly, and readings
-have a noise of covariance Sigma:
+The unknowns are x = [a; tau; lambda; W], with wrenches W from outside at some links. Physics holds exactly, and
+readings have a noise of covariance Sigma:
 
     M a + h = tau + J^T lambda + G W      J a = gamma      tau = 0 of joints without motor      H x + c = y + noise
 
@@ -11,9 +11,9 @@ The most probable x is that of the optimality conditions, with P x = p for the p
     [P   0      0  ] [mu] = [p    ]
     [H   0  -Sigma ] [nu]   [y - c]
 
-one more linear system for the oracle's ``solve``, which tells rank, condition, uniqueness and what rounding does. Rows of
-readings are in their standard deviations, so that exact ones are those without noise. Other right-hand sides give the
-covariance, P^T of what is asked for in the first rows, and how x follows the readings, units in the last.
+one more linear system for the oracle's ``solve``, which tells rank, condition, uniqueness and what rounding does. Rows
+of readings are in their standard deviations, so that exact ones are those without noise. Other right-hand sides give
+the covariance, what is asked for in the first rows, and how x follows the readings, units in the last.
 
 Sensors are drawn for each part by its name, so that those of other parts stay when the shrinker takes it away.
 """
@@ -33,7 +33,7 @@ from tests.stress.constraints import TINY
 from tests.stress.kinematics import LD, SIZES, array, cross, norm
 from tests.stress.oracle import NOTHING, Answer, Oracle, _carried, _rotated, solve
 from tests.stress.questions import Case, Question, entries_of
-from tests.stress.recipe import Recipe, State
+from tests.stress.recipe import State
 
 S = fgd.sensors
 DECADES = (-2.0, 0.5)  # of standard deviations, beside what is usual
@@ -100,8 +100,7 @@ def result_units(mechanism, name: str, question: Question) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Usual:
-    """Sizes that are usual: of accelerations and torques by freedom (nv,), of points' and turning accelerations, and
-    of wrenches (6,)."""
+    """Sizes that are usual: a and tau by freedom (nv,), accelerations of points and of turning, wrenches (6,)."""
 
     a: np.ndarray
     tau: np.ndarray

@@ -53,7 +53,7 @@ class EstimateTrial:
         return posterior(evidence, dependence(self.mechanism), None)
 
     def _terms(self, evidence: Evidence, found: Posterior) -> Floats:
-        """Sizes of what the values of the basis' rows are summed from: at speed much, of which locked joints keep none."""
+        """Sizes of what the values of the basis' rows are summed from, of which locked joints keep nothing."""
         unit, _ = of_unit_length(evidence, dependence(self.mechanism))
         return np.asarray(unit.y_terms[found.basis.chosen])
 
