@@ -107,6 +107,15 @@ def test_a_locked_joint_moves_by_rounding_only():
     assert np.abs(kernel(*locked.random_state(0), np.ones(8))[0][3]) < 1e-9
 
 
+def test_components_that_a_planar_loop_determines():
+    """Out of its plane a loop presses as it likes: a sensor of what is in the plane is one all the same."""
+    mechanism = fgd.robots.four_bar()
+    names, loop = mechanism.joint_names, mechanism.loops[0].name
+    sensors = [S.Torque(name, sigma=0.1) for name in mechanism.motors]
+    sensors += [S.ForceTorque(name, sigma=[1.0, 2.0], components=("fx", "fy")) for name in (names[0], loop)]
+    check(mechanism, sensors, ["a", "tau"])
+
+
 def test_a_loop_that_holds_nothing():
     arm = fgd.robots.rrr()
     free = replace(arm, loops=[fgd.Loop("free", "floating", arm.base, "link3")])

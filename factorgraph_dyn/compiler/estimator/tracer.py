@@ -129,15 +129,17 @@ class EstimateTracer(Tracer):
         expected: Array = -read.rhs
         C: Array = np.zeros((read.rows, len(parameters)))
         for variable, block in read.blocks:
-            x, X = self._solution(variable, columns, solved, parameters)
-            expected = expected + block @ x
-            C = C + block @ X
+            seen = [k for k, column in enumerate(block.T) if any(not _is_zero(entry) for entry in column)]
+            x, X = self._solution(variable, [columns[variable][k] for k in seen], solved, parameters)
+            expected = expected + block[:, seen] @ x
+            C = C + block[:, seen] @ X
         return expected, C
 
     def _solution(
-        self, variable: Variable, columns: Columns, solved: Eliminated, parameters: Sequence[int]
+        self, variable: Variable, columns: Sequence[int], solved: Eliminated, parameters: Sequence[int]
     ) -> tuple[SymbolArray, SymbolArray]:
-        terms = [solved.solution[column] for column in columns[variable]]
+        """Columns of a variable that are read: others may be open, as what presses a planar loop out of its plane."""
+        terms = [solved.solution[column] for column in columns]
         if any(set(row) - {UNIT, *parameters} for row in terms):
             raise CompileError(
                 f"{variable} is not determined by the measurements; fgd.estimate says which sensors would tell.",
