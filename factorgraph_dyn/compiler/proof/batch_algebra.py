@@ -56,6 +56,12 @@ def brackets(V: Floats, W: Floats) -> Floats:
     return np.concatenate([cross(w, turn), cross(v, turn) + cross(w, slide)], axis=-1)
 
 
+def bracket_sizes(V: Floats, W: Floats) -> Floats:
+    """Sizes of ad_V W, from those of the parts of V and W, shape (..., 2)."""
+    w, v, turn, slide = V[..., 0], V[..., 1], W[..., 0], W[..., 1]
+    return np.stack([w * turn, v * turn + w * slide], axis=-1)
+
+
 def dual_brackets(V: Floats, F: Floats) -> Floats:
     """ad_V^T F of twists and wrenches."""
     w, v, moment, force = V[..., :3], V[..., 3:], F[..., :3], F[..., 3:]

@@ -26,6 +26,7 @@ import numpy as np
 from factorgraph_dyn.compiler.proof.batch_algebra import (
     adjoints,
     block_norms,
+    bracket_sizes,
     brackets,
     column_norms,
     dual_brackets,
@@ -55,6 +56,7 @@ class JointAtStates:
         Ad: Carries twists from the parent to the child, shape (states, 6, 6).
         S: Motion subspace, shape (states, 6, nv).
         bias: Acceleration that the velocities make, shape (states, 6).
+        bias_size: Sizes of its terms: of loops, of the velocities whose difference their own is, shape (states, 2).
         lever: Distance of the frames, at least a part of the parent's reach, shape (states,); sizes are shifted by it.
     """
 
@@ -64,6 +66,7 @@ class JointAtStates:
     Ad: Floats
     S: Floats
     bias: Floats
+    bias_size: Floats
     lever: Floats
 
 
@@ -161,7 +164,7 @@ class ManyStates:
         self.V[joint.child] = V
         self.V_size[joint.child] = np.hypot(shifted_sizes(self.V_size[joint.parent], lever), norms(u))
         bias = brackets(V, u) + _subspace_rates(joint, S, v)
-        self.joints[joint.name] = JointAtStates(joint.name, joint.parent, joint.child, Ad, S, bias, lever)
+        self.joints[joint.name] = JointAtStates(joint.name, joint.parent, joint.child, Ad, S, bias, norms(bias), lever)
 
     def _closed(self, loop: Loop) -> JointAtStates:
         """The loop joint in its successor's frame, moving as the links make it move."""
@@ -178,9 +181,11 @@ class ManyStates:
         u = (S @ v[..., None])[..., 0]
         bias = brackets(self.V[loop.successor], u) + _subspace_rates(loop, S_child, v) @ Ad_link_child.T
         lever = np.linalg.norm(T_child_parent[:, :3, 3], axis=-1)
+        V_size = self.V_size[loop.successor]
+        size = bracket_sizes(V_size, np.hypot(V_size, shifted_sizes(self.V_size[loop.predecessor], lever)))
         self.slip[loop.name] = slip
         self.directions[loop.name] = self._across(loop, S)
-        return JointAtStates(loop.name, loop.predecessor, loop.successor, Ad, S, bias, lever)
+        return JointAtStates(loop.name, loop.predecessor, loop.successor, Ad, S, bias, size, lever)
 
     def _across(self, loop: Loop, S: Floats) -> Floats:
         """What a loop constrains, shape (states, 6, rows)."""
@@ -288,7 +293,7 @@ class ManyStates:
             A_size[joint.child] = np.hypot(shifted_sizes(A_size[joint.parent], joint.lever[:, None]), norms(own))
             if not still:
                 A[joint.child] += joint.bias[:, None]
-                A_size[joint.child] = np.hypot(A_size[joint.child], norms(joint.bias)[:, None])
+                A_size[joint.child] = np.hypot(A_size[joint.child], joint.bias_size[:, None])
         return A, A_size
 
     def _inward(
@@ -328,7 +333,7 @@ class ManyStates:
         sizes = [np.zeros((*a.shape[:2], 0))]
         for loop in self.loops.values():
             size = np.hypot(A_size[loop.child], shifted_sizes(A_size[loop.parent], loop.lever[:, None]))
-            size = size if still else np.hypot(size, norms(loop.bias)[:, None])
+            size = size if still else np.hypot(size, loop.bias_size[:, None])
             sizes.append(size @ column_norms(self.directions[loop.name]))
         sizes += [np.abs(here) + np.abs(source) for here, source in self._coupled(a)]
         return np.concatenate(sizes, axis=-1)
