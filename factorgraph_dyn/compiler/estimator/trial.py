@@ -113,7 +113,7 @@ class EstimateTrial:
         free = np.eye(len(self.plain.units))
         if split_name(name)[0] in ("a", "A"):
             free = free[: self.mechanism.nv]
-        return np.abs(found.basis.combinations(free) @ found.gain).max(axis=0, initial=0.0)
+        return np.asarray(np.abs(found.basis.combinations(free) @ found.gain).max(axis=0, initial=0.0))
 
     def _gain_error(self, answer: Floats, gain: Floats, terms: Floats) -> float:
         """Errors of gains beside the largest of rows that are alike, or part of their terms, in the readings' noise."""
