@@ -149,12 +149,8 @@ class Estimated:
         return np.arange(place.start, place.stop)
 
     @cached_property
-    def _unit_rows(self) -> Floats:
-        return np.asarray(self._form.N / self._form.sizes[:, None])
-
-    @cached_property
     def _combinations(self) -> Floats:
-        return self._posterior.basis.combinations(self._unit_rows) * self._form.sizes[:, None]
+        return self._posterior.basis.combinations(self._form.unit_rows) * self._form.sizes[:, None]
 
     @cached_property
     def _x(self) -> Floats:
@@ -166,7 +162,7 @@ class Estimated:
 
     @cached_property
     def _open(self) -> Mask:
-        return self._posterior.basis.open(self._unit_rows)
+        return self._posterior.basis.open(self._form.unit_rows)
 
 
 def labels(sensors: Sequence[Sensor]) -> Iterator[str]:

@@ -63,8 +63,14 @@ class FreeForm:
 
     @cached_property
     def sizes(self) -> Floats:
-        """Lengths of the rows of N; at least so long that what is rounding of zero looks like it, shape (n,)."""
+        """Lengths of the rows of N; of rows that are rounding of zero the least length that is not, shape (n,)."""
         return np.asarray(np.maximum(np.linalg.norm(self.N, axis=1), LEAST_ROW * self.units))
+
+    @cached_property
+    def unit_rows(self) -> Floats:
+        """Rows of N at unit length, and zero where they are rounding: such unknowns follow nothing, shape (n, k)."""
+        rounding = self.sizes <= LEAST_ROW * self.units
+        return np.where(rounding[:, None], 0.0, self.N / self.sizes[:, None])
 
 
 def dynamics_form(state: State, pushes: Pushes, external: Mapping[str, Array]) -> FreeForm:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from tests.stress.trial import make_trial, run_trial
 
 S = fgd.sensors
 
@@ -90,3 +91,9 @@ def test_links_that_float_are_told_of_by_sensors_in_them():
     torques = [S.Torque(name, 0.0, 0.1) for name in robot.joint_names[1:]]
     with pytest.raises(fgd.SingularSystemError, match=r"Accelerometer\[torso\], AngularAcceleration\[torso\]"):
         fgd.estimate(robot, q, v, [*torques, S.ExternalWrench("left_foot", sigma=np.inf)])
+
+
+def test_a_wrench_that_follows_a_locked_loop_by_rounding_only_is_told():
+    """A loop presses two links against each other as it likes; the joint that carries both feels nothing of it."""
+    verdicts = run_trial(make_trial(4, 23, problem="estimate"))
+    assert [verdict.kind for verdict in verdicts] == ["right", "right"]
