@@ -35,7 +35,7 @@ _FEWEST_STATES = 8
 _WORK = 1_600  # states times freedoms, beyond which there are fewer states
 _UNSEEN = 4  # closed states are solved for one by one
 _SAME_PLACE = 6  # digits in which angles and lengths agree
-_ANYWHERE = 12  # starts from which loops are closed in any branch
+_ANYWHERE = 6  # starts from which loops are closed in any branch
 _TURNED_AWAY = 40.0  # rad that joints without limits are turned away
 _SPEEDS = (1.0, 0.0, 30.0, 1e-3)  # in parts of the usual speed
 
