@@ -6,7 +6,8 @@
 
 Trees and closed mechanisms of all joint kinds, couplings, masks, motors, losses, massless links, rounded angles, nearly
 parallel axes, twelve decades of mass, length and time; every problem, ordering and output, in the graph and in kernels;
-now and then derivatives, free parameters, kinematics, rollouts, and assembly beside LLVM's code.
+now and then derivatives, free parameters, kinematics, rollouts, estimates, other branches of loops, and assembly beside
+LLVM's code.
 Failures are shrunk to small scripts. Ends with 1 if an answer was wrong, a regular problem refused, or an error
 was not one of the package's own. Ctrl-C prints the summary of what was run.
 """
