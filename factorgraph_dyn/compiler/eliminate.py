@@ -276,19 +276,20 @@ class Elimination:
         if not self.noisy:
             return totals
         totals = [self._unless_rounding(*found) for found in zip(places, terms, totals, strict=True)]
-        for (_, column), (a, b), total in zip(places, terms, totals, strict=True) if self.closed else ():
+        for (number, column), (a, b), total in zip(places, terms, totals, strict=True) if self.closed else ():
             if a and b and not total:
-                self._watch(column, self.tape.add(a, b), self.samples.values(a))
+                self._watch(column, self.tape.add(a, b), self.samples.values(a), self.lost[number][column])
         return totals
 
     def _watch_entries(self, number: int, columns: Iterable[int]) -> None:
         """Watch entries of a row that are taken for zero."""
         row, scale = self.rows[number], self.pivots.scale(number)
         for column in columns:
-            self._watch(column, row[column], scale / self.pivots.units.get(column, 1.0))
+            size = scale / self.pivots.units.get(column, 1.0)
+            self._watch(column, row[column], size, self.samples.error(row[column]))
 
-    def _watch(self, column: int, ref: int, terms: Samples) -> None:
-        """Watch a coefficient that is taken for zero beside terms of some size.
+    def _watch(self, column: int, ref: int, terms: Samples, error: Samples) -> None:
+        """Watch a coefficient that is taken for zero beside terms of some size, or those whose rounding it has.
 
         A plate on three parallel cranks moves because equations of its loops repeat each other; assembled in another
         way it is rigid, and there they do not. What loops leave of such a coefficient, how far they are open explains.
@@ -296,7 +297,8 @@ class Elimination:
         if self.closed is None or column not in self.position or abs(ref) in self.tape.constants:
             return
         square = self.tape.mul(self.tape.mul(ref, ref), self.closed)
-        threshold = (_FOLLOWS * float(np.median(np.abs(terms[self.special :])))) ** 2
+        size = np.hypot(terms, error / UNIT_ROUNDOFF)[self.special :]
+        threshold = (_FOLLOWS * float(np.median(size))) ** 2
         label = (
             f"square of a coefficient of {self._name(column)} that vanishes in the branch of loops the kernel is for, "
             "beside how far they are open (solve other branches by the graph: fgd.forward_dynamics and so on),"

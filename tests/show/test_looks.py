@@ -9,6 +9,7 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.model.files.native.writer import to_json
 from factorgraph_dyn.model.files.urdf.writer import to_urdf
+from factorgraph_dyn.motion.kinematics import link_pose
 from factorgraph_dyn.show.view import meshes
 from factorgraph_dyn.show.view.looks import looks
 from factorgraph_dyn.show.view.mesh_files import find_mesh
@@ -131,7 +132,8 @@ def test_urdf_visuals_have_sizes_places_and_colours(tmp_path):
 def test_mjcf_and_sdf_visuals_are_where_the_geoms_are():
     robot = fgd.loads(MJCF)
     capsule, box, mesh = robot.visuals
-    np.testing.assert_allclose((fgd.pose(robot, [0.0], "b") @ capsule.placement)[:3, 3], (0, 0, 1.5), atol=1e-12)
+    there = link_pose(robot, np.zeros(1), "b") @ capsule.placement  # visuals are in link frames, which joints have
+    np.testing.assert_allclose(there[:3, 3], (0, 0, 1.5), atol=1e-12)
     assert (capsule.shape, capsule.size.tolist(), capsule.colour.tolist()) == ("capsule", [0.1, 1.0], [0, 1, 0, 1])
     assert (box.shape, box.size.tolist()) == ("box", [2, 4, 6])
     assert (mesh.mesh, mesh.size.tolist(), mesh.folder) == ("assets/m.stl", [2, 2, 2], "")

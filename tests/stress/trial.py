@@ -30,6 +30,8 @@ def make_trial(seed: int, index: int, only: str | None = None, problem: str | No
     for attempt in range(ATTEMPTS):
         rng = np.random.default_rng([seed, index, attempt])
         recipe = random_recipe(rng)
+        if problem == "branches" and not recipe.loops:
+            continue
         try:
             mechanism = mechanism_of(recipe)
             states = states_of(recipe, mechanism)

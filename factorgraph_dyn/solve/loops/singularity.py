@@ -158,7 +158,7 @@ def warn_of_faint_closure(state: State) -> bool:
 
     A point of a link that is a little off the link's axis, because a file has pi in eight digits, would lock it.
     """
-    mechanism, rows = state.mechanism, closure_rows(state)
+    mechanism, rows = state.mechanism, closure_rows(own_state(state))
     left, values, _ = np.linalg.svd(rows.own_J, full_matrices=False)
     shares = values / max(values.max(initial=0.0), 1.0)  # levers are of order one in the mechanism's units
     faint = np.flatnonzero((shares > FAINTEST) & (shares <= rank_tolerance(mechanism)))
