@@ -19,7 +19,7 @@ from fractions import Fraction
 
 PRIME = (1 << 60) - 135_497
 _SHORT_DECIMAL = 12  # digits up to which a printed float is taken to be an exact decimal
-_LARGEST_SQUARE = 2_000  # numerators and denominators up to which a square root is recognised
+_LARGEST_SQUARE = 2_000  # denominators, and roots of their products with numerators, up to which a root is recognised
 _SQUARE_TOLERANCE = 4e-16
 
 CirclePoint = tuple[int, int]
@@ -57,6 +57,8 @@ def _root_of_fraction(value: float) -> tuple[Fraction, int] | None:
     if not 1e-8 < square < 1e8:
         return None
     fraction = Fraction(square).limit_denominator(_LARGEST_SQUARE)
+    if fraction.numerator * fraction.denominator > _LARGEST_SQUARE**2:
+        return None  # chance finds such a fraction for any large number
     if abs(math.sqrt(fraction) - abs(value)) > _SQUARE_TOLERANCE * abs(value):
         return None
     # sqrt(n / m) = sqrt(n m) / m
