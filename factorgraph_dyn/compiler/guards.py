@@ -10,9 +10,9 @@ as at rest may slip as it likes: it is so beside gravity or, without, beside wha
 A loop is looked at where its two sides meet, on vectors: cheaper than what elimination leaves of its equations.
 Operations of kernels without and with guards:
 
-                 four_bar     five_bar     stewart         delta
-    inverse      71  168      108  205     2566  3304      2398  3194
-    forward      191 234      303  355     7674  8104      11730 12204
+                        four_bar     five_bar     stewart         delta
+    inverse (rnea)      71  168      108  205     2566  3393      2527  3410
+    forward (aba)       191 234      313  365     8105  8624      12356 12921
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def compile(
             ``Contact``, as ``fgd.iwim`` takes them.
         guards: Whether it answers nan at states it cannot answer: far from closing loops, accelerations that
             contradict them, pivots that vanish. Without, such states get numbers that mean nothing, and kernels of
-            loops cost less: forward dynamics 4 to 18 %, inverse 26 to 52 % (see ``compiler/guards.py``). For those who
+            loops cost less: forward dynamics 4 to 20 %, inverse 24 to 58 % (see ``compiler/guards.py``). For those who
             make sure of their states themselves.
         parameters: What the kernel takes as further arguments instead of constants, so that every state of a batch may
             have its own; where all share them, what they alone need is computed once a call. Links by name, or "all"
