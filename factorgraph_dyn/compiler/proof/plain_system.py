@@ -210,4 +210,5 @@ def _inverted(B: Floats) -> tuple[Floats, Floats]:
     U, s, Vt = np.linalg.svd(B, full_matrices=False)
     least = s[:, :1] / SOLVABLE
     inverse = transposed(U @ (np.where(s > least, 1.0 / np.maximum(s, TINY), 0.0)[..., None] * Vt))
-    return inverse, s[:, 0] / s[:, -1] if rows >= columns else np.full(states, np.inf)
+    least = np.abs(s[:, -1])  # zero may come as -0.0
+    return inverse, s[:, 0] / least if rows >= columns else np.full(states, np.inf)
