@@ -27,7 +27,7 @@ from factorgraph_dyn.solve.singularity import regular_bodies
 from factorgraph_dyn.spatial import Floats
 
 _MUCH = 1e3  # times what a mechanism does with its loops closed, for what its tree alone does
-_UNEVEN_CONDITION = 1e6  # condition of J M^-1 J^T above which its forces are left out
+_UNEVEN = 1e6  # condition of J M^-1 J^T above which its forces are left out
 
 
 def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tuple[Floats, Floats]:
@@ -69,7 +69,7 @@ def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool
 def _is_uneven(yielding: Floats) -> bool:
     """Whether what loops hold gives way so differently, as where gears turn light wheels, that digits are lost."""
     scales = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(yielding)), np.finfo(np.float64).tiny))
-    return len(scales) > 1 and not np.linalg.cond(scales[:, None] * yielding * scales) < _UNEVEN_CONDITION
+    return len(scales) > 1 and not np.linalg.cond(scales[:, None] * yielding * scales) < _UNEVEN
 
 
 def _of_tree(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tuple[Floats, Floats]:
