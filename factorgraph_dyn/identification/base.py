@@ -165,11 +165,11 @@ def _exciting(mechanism: Mechanism, rate: float, rng: np.random.Generator) -> tu
     v, a = rng.normal(size=(2, mechanism.nv))
     if not mechanism.is_closed_kind:
         return q, rate * units * v, rate**2 * units * a
-    N = closure_rows(evaluate_state(mechanism, q, np.zeros(mechanism.nv))).motions
-    v = rate * (N @ rng.normal(size=N.shape[1]))
+    N = closure_rows(evaluate_state(mechanism, q, np.zeros(mechanism.nv))).decomposed.null_space
+    v = rate * units * (N @ rng.normal(size=N.shape[1]))
     rows = closure_rows(evaluate_state(mechanism, q, v))
     least, _ = rows.nearest_acceleration(np.zeros(mechanism.nv), np.zeros(mechanism.nv, dtype=bool))
-    return q, v, least + rate**2 * (N @ rng.normal(size=N.shape[1]))
+    return q, v, least + rate**2 * units * (N @ rng.normal(size=N.shape[1]))
 
 
 def _count(columns: Columns, equations: int) -> int:

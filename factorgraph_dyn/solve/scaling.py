@@ -7,9 +7,6 @@ the mass m_i that the joint into link i carries and the radius l_i at which it d
     A_i, acceleration rows    [1, l_i]                a_j         1 or l_i, as the freedom turns or slides
     F_i, balance rows         m_i [l_i^2, l_i]        tau_j       m_i l_i^2 / unit of a_j
 
-Where gears tie joints, a_j is as large as their ratios make it (``sizes.gears``), links that they turn move at that
-pace, and torques in a train do the work that its heaviest joint takes: x_j = x_k is then what a coupling says.
-
 All units are powers of two, so that nothing is rounded: the answers are those of another description of the same
 mechanism. Found once a mechanism.
 """
@@ -19,14 +16,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable
 from factorgraph_dyn.model import Joint, Loop, Mechanism
 from factorgraph_dyn.model.sizes.carried import Carried, carried
-from factorgraph_dyn.model.sizes.gears import geared
 from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.spatial import Floats, stacked
 
@@ -96,59 +91,24 @@ def _units(mechanism: Mechanism, sizes: Mapping[str, Carried]) -> GraphUnits:
     variables: dict[Name, Floats] = {}
     equations: dict[Name, Floats] = {}
     parts: tuple[Joint | Loop, ...] = (*mechanism.joints, *mechanism.loops)
-    trains = _trains(mechanism, sizes)
-    paces = _paces(mechanism, trains)
     for part in parts:
-        here, pace = sizes[part.name], paces[part.name]
-        train = trains.get(part.name)
-        equations["acceleration", part.name] = pace * here.motion
-        force = pace if train is None else max(pace, train.work / (train.turned * here.work))
-        variables["F", part.name] = force * here.wrench
-        variables["a", part.name] = here.freedoms(part) * (1.0 if train is None else train.turned)
-        torque = force * here.torque(part) if train is None else train.work / variables["a", part.name]
-        variables["tau", part.name] = equations["torque", part.name] = torque
+        here = sizes[part.name]
+        equations["acceleration", part.name] = here.motion
+        variables["F", part.name] = here.wrench
+        variables["a", part.name] = here.freedoms(part)
+        variables["tau", part.name] = equations["torque", part.name] = here.torque(part)
     for joint in mechanism.joints:
-        variables["A", joint.child] = equations["acceleration", joint.name]
-        equations["wrench", joint.child] = variables["F", joint.name]
+        variables["A", joint.child] = sizes[joint.name].motion
+        equations["wrench", joint.child] = sizes[joint.name].wrench
     for loop in mechanism.loops:
-        equations["planar", loop.name] = variables["F", loop.name][[0, 1, 3]]
+        equations["planar", loop.name] = sizes[loop.name].wrench[[0, 1, 3]]
     for coupling in mechanism.couplings:
-        ends = [float(variables["a", name][0]) for name in (coupling.joint, coupling.source)]
-        unit = max(ends[0], abs(coupling.ratio) * ends[1])
+        ends = [mechanism.joint_by_name[name] for name in (coupling.joint, coupling.source)]
+        motions = [float(sizes[joint.name].freedoms(joint)[0]) for joint in ends]
+        unit = max(motions[0], abs(coupling.ratio) * motions[1])
         equations["coupling", coupling.name] = np.array([unit])
-        variables["lambda", coupling.name] = variables["tau", coupling.joint] * ends[0] / unit
+        variables["lambda", coupling.name] = np.array([min(sizes[joint.name].work for joint in ends) / unit])
     return GraphUnits(variables, equations)
-
-
-class _Train(NamedTuple):
-    """How far a geared joint moves with its train, in units of its own, and the work of all forces in the train."""
-
-    turned: float
-    work: float
-
-
-def _trains(mechanism: Mechanism, sizes: Mapping[str, Carried]) -> dict[str, _Train]:
-    """The trains that joints are geared to, by joint; what is light there passes on what moves the heaviest of it."""
-    gears, turned, works = geared(mechanism), dict[str, float](), dict[str, float]()
-    for name, gear in gears.items():
-        joint, leader = mechanism.joint_by_name[name], gear.leader
-        motion = gear.ratio * float(sizes[leader.name].freedoms(leader)[0])
-        turned[name] = motion / float(sizes[name].freedoms(joint)[0])
-        work = float(sizes[name].torque(joint)[0]) * motion * turned[name]
-        works[leader.name] = max(work, works.get(leader.name, 0.0))
-    return {name: _Train(turned[name], works[gear.leader.name]) for name, gear in gears.items()}
-
-
-def _paces(mechanism: Mechanism, trains: Mapping[str, _Train]) -> dict[str, float]:
-    """How fast the child of each joint and loop moves: as gears make it, or as fast as what carries it; else 1."""
-    links, found = {mechanism.base: 0.0}, {}
-    for joint in mechanism.topology.outward:
-        own = trains[joint.name].turned if joint.name in trains else float(joint.nv > 0)
-        links[joint.child] = max(own, links[joint.parent])
-        found[joint.name] = links[joint.child] or 1.0
-    for loop in mechanism.loops:
-        found[loop.name] = max(links[loop.predecessor], links[loop.successor]) or 1.0
-    return found
 
 
 def column_units(graph: LinearGraph, units: GraphUnits) -> Floats:

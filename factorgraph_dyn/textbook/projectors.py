@@ -62,7 +62,7 @@ class Constraints(ClosureRows):
     @cached_property
     def schur_projector(self) -> Floats:
         """P_S = I - J^T (J H^-1 J^T)^+ J H^-1, shape (nv, nv)."""
-        J, units = self.own_J, self._force_units
+        J, units = self.own_J, natural(self.mechanism).tau
         own = np.eye(len(self.H)) - J.T @ self._H_J @ self._solve_H(J.T).T
         return np.asarray(units[:, None] * own / units)
 
@@ -74,27 +74,28 @@ class Constraints(ClosureRows):
     def accelerations_by_schur(self, tau: npt.ArrayLike) -> Floats:
         """The accelerations by the explicit solution of the manipulator's DAE, shape (nv,)."""
         # a = H^-1 (P_S (tau - h) - J^T H_J Jdot v)
-        force = (self.schur_projector @ (self.mechanism.check_v(tau, "tau") - self.h)) / self._force_units
+        own = natural(self.mechanism)
+        force = (self.schur_projector @ (self.mechanism.check_v(tau, "tau") - self.h)) / own.tau
         rate = self.Jdot_v / self.row_units
-        own = self._solve_H(force - self.own_J.T @ (self._H_J @ rate))
-        return np.asarray(self.motion_units * own, dtype=np.float64)
+        return np.asarray(own.v * self._solve_H(force - self.own_J.T @ (self._H_J @ rate)), dtype=np.float64)
 
     def accelerations_by_qr(self, tau: npt.ArrayLike) -> Floats:
         """The accelerations by the QR projector, with no forces of the loops at all, shape (nv,)."""
         # [P_QR H; J] a = [P_QR (tau - h); -Jdot v]
-        rows = list(self.independent)
+        own, rows = natural(self.mechanism), list(self.independent)
         J = self.own_J[rows]
         P = _qr_projector(J)
-        force = P @ ((self.mechanism.check_v(tau, "tau") - self.h) / self._force_units)
+        force = P @ ((self.mechanism.check_v(tau, "tau") - self.h) / own.tau)
         rhs = np.append(force, -(self.Jdot_v / self.row_units)[rows])
-        return np.asarray(self.motion_units * np.linalg.solve(np.vstack([P @ self._own_H, J]), rhs), dtype=np.float64)
+        return np.asarray(own.v * np.linalg.solve(np.vstack([P @ self._own_H, J]), rhs), dtype=np.float64)
 
     def multipliers(self, tau: npt.ArrayLike) -> Floats:
         """The constraint forces lambda of the DAE, of least norm where rows repeat, shape (rows,)."""
         # lambda = -H_J (J H^-1 (tau - h) + Jdot v)
-        free = self._solve_H((self.mechanism.check_v(tau, "tau") - self.h) / self._force_units)
+        own = natural(self.mechanism)
+        free = self._solve_H((self.mechanism.check_v(tau, "tau") - self.h) / own.tau)
         found = -self._H_J @ (self.own_J @ free + self.Jdot_v / self.row_units)
-        return np.asarray(natural(self.mechanism).work / self.row_units * found)
+        return np.asarray(own.work / self.row_units * found)
 
     def complete_acceleration(self, a: npt.ArrayLike, given: Iterable[str]) -> Floats:
         """The accelerations with J a + Jdot v = 0 that agree with a at the given joints, shape (nv,).
@@ -128,13 +129,9 @@ class Constraints(ClosureRows):
     # ---- in the mechanism's own units
 
     @cached_property
-    def _force_units(self) -> Floats:
-        """Units of torques that go with those of motions, shape (nv,)."""
-        return np.asarray(natural(self.mechanism).work / self.motion_units)
-
-    @cached_property
     def _own_H(self) -> Floats:
-        return np.asarray(self.H * self.motion_units / self._force_units[:, None])
+        own = natural(self.mechanism)
+        return np.asarray(self.H * own.v / own.tau[:, None])
 
     @cached_property
     def _balance(self) -> Floats:

@@ -5,14 +5,14 @@
 
 for a loop from link p to link c whose joint, seen from its side on c, constrains the directions C. Planar loops in
 space repeat three rows each; which rows are independent is decided here, once, by singular values in the mechanism's
-own units, in which joints of a gear train move alike whatever the ratios are (``sizes.gears``), and everything dense
-about loops (``response``, ``singularity``, ``diagnosis``, the textbook's projectors) asks here. Once a state.
+own units, and everything dense about loops (``response``, ``singularity``, ``diagnosis``, the textbook's projectors)
+asks here. Once a state.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,6 @@ from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.inputs import Inputs, join_inputs
 from factorgraph_dyn.equations.state import JointState
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.sizes.gears import geared
 from factorgraph_dyn.model.sizes.units import natural, usual_acceleration
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.closure import rank_tolerance
@@ -58,14 +57,9 @@ class ClosureRows:
         return self.state.mechanism
 
     @cached_property
-    def motion_units(self) -> Floats:
-        """Units of velocities and accelerations in which all joints of a gear train move alike, shape (nv,)."""
-        return _motion_units(self.mechanism)
-
-    @cached_property
     def own_J(self) -> Floats:
         """J in the mechanism's own units, where ranks and conditions mean something, shape (rows, nv)."""
-        return np.asarray(self.J * self.motion_units / self.row_units[:, None])
+        return np.asarray(self.J * natural(self.mechanism).v / self.row_units[:, None])
 
     @cached_property
     def decomposed(self) -> Decomposed:
@@ -76,11 +70,6 @@ class ClosureRows:
     def rank(self) -> int:
         """Number of independent rows of J."""
         return self.decomposed.rank
-
-    @property
-    def motions(self) -> Floats:
-        """Velocities that keep everything closed, of order one in own units, as columns, shape (nv, freedoms)."""
-        return np.asarray(self.motion_units[:, None] * self.decomposed.null_space)
 
     @cached_property
     def independent(self) -> tuple[int, ...]:
@@ -107,7 +96,7 @@ class ClosureRows:
 
     def nearest_acceleration(self, a: Floats, fixed: npt.NDArray[np.bool_]) -> tuple[Floats, int]:
         """The accelerations that agree with a where it is fixed and break closures least, and the rank of the rest."""
-        units = self.motion_units
+        units = natural(self.mechanism).v
         completed = np.where(fixed, a, 0.0) / units
         target = self.gamma / self.row_units - self.own_J @ completed
         rest = self.own_J[:, ~fixed]
@@ -116,7 +105,7 @@ class ClosureRows:
 
     def broken(self, a: Floats) -> dict[str, float]:
         """How much accelerations break each loop or coupling (m/s^2, rad/s^2), where they do."""
-        moves = np.abs(a / self.motion_units).max(initial=0.0)
+        moves = np.abs(a / natural(self.mechanism).v).max(initial=0.0)
         turns = np.abs(self.gamma / self.row_units).max(initial=0.0)
         usual = usual_acceleration(self.mechanism, self.state.v)
         allowed = CLOSED_ACCELERATION * max(usual, float(moves), float(turns)) * self.row_units
@@ -130,7 +119,7 @@ class ClosureRows:
 def closure_rows(state: State) -> ClosureRows:
     """The closure of a mechanism at a state."""
     mechanism, drifts = state.mechanism, bias_accelerations(state)
-    motions = _motion_units(mechanism)
+    joints = {coupling.name: mechanism.joint_by_name[coupling.joint] for coupling in mechanism.couplings}
     sides = {loop.name: loop.successor_placement for loop in mechanism.loops}
     own, names, gammas, units = natural(mechanism), [], [np.zeros(0)], [np.zeros(0)]
     forces = [Inputs((), np.zeros((mechanism.nv, 0)))]
@@ -140,7 +129,7 @@ def closure_rows(state: State) -> ClosureRows:
         rows = tuple(f"{constraint.name}.{k}" for k in range(len(constraint.error)))
         if constraint.directions is None:
             gammas.append(np.zeros(1))
-            units.append(np.abs(constraint.columns * motions[constraint.entries]).max(axis=1))
+            units.append(own.freedoms(joints[constraint.name]))
             forces.append(Inputs(rows, constraint.jacobian.T))
             continue
         loop = state.loops[constraint.name]
@@ -152,15 +141,6 @@ def closure_rows(state: State) -> ClosureRows:
         forces.append(Inputs(rows, np.zeros((mechanism.nv, len(rows))), wrenches))
     J = closure.stacked_jacobian(mechanism, found)
     return ClosureRows(state, tuple(names), J, np.concatenate(gammas), np.concatenate(units), join_inputs(forces))
-
-
-@lru_cache(maxsize=256)
-def _motion_units(mechanism: Mechanism) -> Floats:
-    """Own units of v, those of geared joints as far apart as their ratios; powers of two, shape (nv,)."""
-    own, units = natural(mechanism), natural(mechanism).v.copy()
-    for name, (leader, ratio) in geared(mechanism).items():
-        units[mechanism.v_slices[name]] = np.exp2(np.round(np.log2(ratio))) * own.freedoms(leader)
-    return units
 
 
 def bias_accelerations(state: State) -> dict[str, Floats]:

@@ -145,7 +145,7 @@ def diagnose(
     rows = closure_rows(twin)
     counts = Counter(rows.names)
     of = {name: [i for i, owner in enumerate(rows.names) if owner == name] for name in counts}
-    own = {name: counts[name] - decomposed(rows.own_J[of[name]]).rank for name in counts}
+    own = {name: counts[name] - decomposed(rows.J[of[name]]).rank for name in counts}
     sought = mechanism.torque_entries(actuated)
     Z = rows.decomposed.null_space
     driven = decomposed(Z[sought])  # B^T Z

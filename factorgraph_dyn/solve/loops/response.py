@@ -7,9 +7,7 @@ The forces J^T mu of the closure are columns like any other input, and
     mu = (J X_c)^-1 (gamma - J a_0 - J X_u u)
 
 Where the tree is singular by itself but not with its loops closed, there is no M^-1, and where it is nearly so, what it
-does alone has digits that closing it takes away; and light wheels of gears give way so much more than heavy ones that
-J X_c has no digits for these. There the equations are written along the motions Z that closure allows, without its
-forces: Z^T M a = Z^T (B u - h). Once a state.
+does alone has digits that closing it takes away: both lines are solved as one dense system. Once a state.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ from factorgraph_dyn.solve.singularity import regular_bodies
 from factorgraph_dyn.spatial import Floats
 
 _MUCH = 1e3  # times what a mechanism does with its loops closed, for what its tree alone does
-_UNEVEN = 1e6  # condition of J M^-1 J^T above which its forces are left out
 
 
 def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tuple[Floats, Floats]:
@@ -47,29 +44,17 @@ def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool
     try:
         a_0, X = _of_tree(tree, everything, respond, free=free)
     except SingularSystemError:
-        found = _along_motions(tree, inputs, rows)
+        found = _all_at_once(tree, inputs, rows)
         if found is None:
             raise
         return found
     X_u, X_c = X[:, : inputs.size], X[:, inputs.size :]
-    yielding = rows.J @ X_c
-    if _is_uneven(yielding):
-        found = _along_motions(tree, inputs, rows)
-        if found is not None:
-            return found
-    mu = np.linalg.solve(yielding, np.column_stack([rows.gamma - rows.J @ a_0, -rows.J @ X_u]))
+    mu = np.linalg.solve(rows.J @ X_c, np.column_stack([rows.gamma - rows.J @ a_0, -rows.J @ X_u]))
     alone = np.column_stack([a_0, X_u])
     closed = alone + X_c @ mu
-    sizes = [np.abs(a / rows.motion_units[:, None]).max(axis=0) for a in (alone, closed)]
-    lost = (sizes[0] > _MUCH * sizes[1]).any()
-    found = _along_motions(tree, inputs, rows) if lost else None
+    lost = (np.abs(alone).max(axis=0) > _MUCH * np.abs(closed).max(axis=0)).any()
+    found = _all_at_once(tree, inputs, rows) if lost else None
     return (closed[:, 0], closed[:, 1:]) if found is None else found
-
-
-def _is_uneven(yielding: Floats) -> bool:
-    """Whether what loops hold gives way so differently, as where gears turn light wheels, that digits are lost."""
-    scales = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(yielding)), np.finfo(np.float64).tiny))
-    return len(scales) > 1 and not np.linalg.cond(scales[:, None] * yielding * scales) < _UNEVEN
 
 
 def _of_tree(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tuple[Floats, Floats]:
@@ -77,17 +62,13 @@ def _of_tree(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tu
     return bodies.free if free else np.zeros(state.mechanism.nv), respond(bodies, inputs)
 
 
-def _along_motions(tree: State, inputs: Inputs, rows: ClosureRows) -> tuple[Floats, Floats] | None:
-    """The same without forces of closure, Z^T M (a_c + Z y) = Z^T (B u - h); None where that is singular.
-
-    Z holds the motions that closure allows, and J a_c = gamma.
-    """
-    Z, nv = rows.motions, tree.mechanism.nv
-    a_c, _ = rows.nearest_acceleration(np.zeros(nv), np.zeros(nv, dtype=bool))
-    M, h = mass_matrix_at(tree), bias(tree.mechanism, tree.q, tree.v)
-    system = balanced(Z.T @ M @ Z)
+def _all_at_once(tree: State, inputs: Inputs, rows: ClosureRows) -> tuple[Floats, Floats] | None:
+    """The same from M a - J^T mu = B u - h and J a = gamma in one system; None where that is singular."""
+    J, nothing = rows.J, np.zeros((rows.rank, rows.rank))
+    system = balanced(np.block([[mass_matrix_at(tree), -J.T], [J, nothing]]))
     if system.decomposed.rank < len(system.matrix):
         return None
-    pushes = Z.T @ np.column_stack([-h - M @ a_c, joint_forces(tree, inputs)])
-    moved = Z @ (system.columns[:, None] * np.linalg.solve(system.matrix, system.rows[:, None] * pushes))
-    return a_c + moved[:, 0], moved[:, 1:]
+    B, h = joint_forces(tree, inputs), bias(tree.mechanism, tree.q, tree.v)
+    pushes = np.block([[-h[:, None], B], [rows.gamma[:, None], np.zeros((rows.rank, inputs.size))]])
+    answer = system.columns[:, None] * np.linalg.solve(system.matrix, system.rows[:, None] * pushes)
+    return answer[: len(h), 0], answer[: len(h), 1:]
