@@ -83,6 +83,19 @@ def test_proofs_look_into_other_branches(monkeypatch):
         fgd.compile(three_cranks(radius=0.4), "forward")  # another than those in the cache
 
 
+@pytest.mark.parametrize("ordering", ["auto", "crba", "natural"])
+def test_hybrid_kernels_of_rhombi(ordering):
+    """At some of the states they are tried at, the joint whose acceleration is given does not determine the others."""
+    mechanism, rng = parallelogram(1.0, 1.0), np.random.default_rng(0)
+    kernel = fgd.compile(mechanism, "hybrid", known_accelerations=["j1"], ordering=ordering)
+    q, v = mechanism.random_state(3)
+    tau = rng.normal(size=3)
+    a = fgd.forward_dynamics(mechanism, q, v, tau).a
+    found, torques = kernel(q, v, a, tau)
+    assert np.abs(found - a).max() <= AGREES * np.abs(a).max()
+    assert np.abs(torques - tau).max() <= AGREES * np.abs(tau).max()
+
+
 def test_refusals_name_folded_zeros(monkeypatch):
     monkeypatch.setattr(homes, "UNFOLDING_TRIES", 0)
     mechanism = scissor(2, limits=(-9.0, 9.0))  # another than those whose homes are known

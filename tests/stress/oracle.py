@@ -28,6 +28,7 @@ NORMWISE = 0.1  # of the largest scaled row's terms that may show in every row, 
 ROUNDING = 1e-13  # some hundred roundings of every term, carried through the inverse: what a bound allows
 NOTHING = 1e-12  # of the largest terms, in scaled rows
 TURNED = 1e-8  # the root of what a rotation's entries are exact to: a needle's inertia about itself has their squares
+NEEDLE = 1e-13  # of the inertia that bodies have about other axes: less is rounding of that
 UNIQUE = 1e-7  # share of the null space that a result may have and still be unique, of scaled unknowns
 
 
@@ -162,6 +163,17 @@ class Oracle:
     def units(self) -> np.ndarray:
         """Units of v: 1 of turning freedoms, the length of sliding ones."""
         return freedom_units(self.mechanism)
+
+    @cached_property
+    def has_needles(self) -> bool:
+        """Whether a joint moves less inertia than rounding of the bodies' largest would be."""
+        rough = np.array(self.armature)
+        for link in self.mechanism.links:
+            body = self.bodies[link.name]
+            arms = body.U - hat(body.R @ array(link.com)) @ body.W
+            largest = np.abs(array(link.inertia)).max(initial=LD(0))
+            rough = rough + largest * (body.W**2).sum(axis=0) + LD(link.mass) * (arms**2).sum(axis=0)
+        return bool((np.diag(self.M) < NEEDLE * rough).any())
 
     # ---- the equations
 

@@ -106,8 +106,8 @@ def case_of(recipe: Recipe, mechanism, state: State, question: Question) -> Case
 
 
 def _is_open(oracle: Oracle, question: Question) -> bool:
-    """Whether the graph may take a motion as free that the constraints hold, faintly."""
-    return question.way == "graph" and is_faint(oracle.rows, oracle.units)
+    """Whether the graph, which warns then, may take as free what loops hold faintly, or finds no digits of inertia."""
+    return question.way == "graph" and (is_faint(oracle.rows, oracle.units) or bool(oracle.rows and oracle.has_needles))
 
 
 def _is_regular(answered) -> bool:

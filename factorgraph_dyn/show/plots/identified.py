@@ -21,8 +21,8 @@ BAR = 2.0  # standard deviations to either side
 ACROSS = 3  # panels of parameters in a line
 TORQUES_ACROSS = 2
 WIDTH, TORQUE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 11.0, 1.3, 0.17, 0.6  # inches
-OPEN = 1.6  # in units of a parameter's size: bars that go on beyond are cut there
-NOTHING = 1e-3  # of its error bar: what a number is zero below
+CUT_AT = 1.6  # in units of a parameter's size: bars that go on beyond are cut there
+SHOWN_AS_ZERO = 1e-3  # of its error bar: what a number is zero below
 TOLD = {"alone": "determined, two standard deviations", "combined": "determined only in combinations"}
 
 Rows = list[dict[str, Any]]
@@ -104,7 +104,7 @@ def _draw_panel(axis: Any, name: str, rows: Rows) -> None:
     axis.axvline(0.0, color=FAINT, linewidth=0.8, zorder=0)
     axis.set_yticks(-np.arange(len(told)), [row["name"] for row in told], fontsize=7, parse_math=False)
     axis.set_ylim(-max(len(told), 1) + 0.3, 0.7)
-    axis.set_xlim(-OPEN, OPEN)
+    axis.set_xlim(-CUT_AT, CUT_AT)
     axis.set_xticks([-1.0, 0.0, 1.0], ["-1", "0", "1"], fontsize=6, color=GREY)
     axis.spines[["top", "right", "left"]].set_visible(False)
     axis.tick_params(axis="y", length=0)
@@ -116,14 +116,14 @@ def _draw_row(axis: Any, place: float, row: dict[str, Any]) -> None:
     value, before, deviation = (float(row[key]) for key in ("value", "before", "standard deviation"))
     bar = BAR * deviation if np.isfinite(deviation) else np.inf
     size = max(abs(value), abs(before), bar if alone else 0.0) or 1.0
-    ends = np.clip([(value - bar) / size, (value + bar) / size], -OPEN, OPEN)
+    ends = np.clip([(value - bar) / size, (value + bar) / size], -CUT_AT, CUT_AT)
     colour = COLOUR["tau"] if alone else GREY
     axis.plot(ends, [place, place], color=COLOUR["tau"] if alone else FAINT, linewidth=2.0 if alone else 1.0, zorder=1)
     axis.plot([before / size], [place], "|", color=INK, markersize=8, markeredgewidth=1.3, zorder=3)
     axis.plot(
         [value / size], [place], "o", color=colour, markersize=4, zorder=2, markerfacecolor=None if alone else "white"
     )
-    shown = value if abs(value) > NOTHING * bar or not alone else 0.0
+    shown = value if abs(value) > SHOWN_AS_ZERO * bar or not alone else 0.0
     text = f"{shown:.3g} ± {bar:.1g}" if alone else f"{shown:.3g}"
     axis.annotate(text, (1.0, place), xycoords=("axes fraction", "data"), xytext=(3, 0), textcoords="offset points",
                   fontsize=6, color=colour, va="center")  # fmt: skip

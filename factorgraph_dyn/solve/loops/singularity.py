@@ -28,6 +28,7 @@ from factorgraph_dyn.errors import (
     SingularSystemError,
 )
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.sizes.carried import carried
 from factorgraph_dyn.motion.closure import rank_tolerance
 from factorgraph_dyn.motion.random_states import lost_closures
 from factorgraph_dyn.solve.loops.closure_rows import closure_rows
@@ -39,6 +40,7 @@ from factorgraph_dyn.spatial import Floats
 NEARLY_SINGULAR_SYSTEM = 1e6  # condition numbers above it are worth a warning: ten digits are left of the answer
 TAKES_PART = 1e-6  # share of a null direction above which an entry moves
 FAINTEST = 1e-12  # of the largest singular value of closure, up to which it is rounding
+NEXT_TO_NOTHING = 1e-14  # of the inertia that a joint carries, below which what it moves is rounding of that
 LOST = 1e-8  # of its strength elsewhere, below which closure holds a motion no more
 CONTRADICTION = 1e-9  # misfit that makes a system a contradiction, relative to its right-hand side
 
@@ -108,6 +110,7 @@ def check(state: State, known: Known, external: Mapping[str, Floats] | None, *, 
     dense = kkt(state, known, external)
     moved = dense.undetermined()
     mechanism = state.mechanism
+    _warn_of_needles(state, known)
     if moved["a"]:
         names = _names(mechanism, moved["a"])
         raise SingularSystemError(
@@ -132,6 +135,22 @@ def check(state: State, known: Known, external: Mapping[str, Floats] | None, *, 
             "times a change of the state.",
             NearSingularWarning,
             stacklevel=5,
+        )
+
+
+def _warn_of_needles(state: State, known: Known) -> None:
+    """Warn of joints that move less inertia than rounding of what they carry, as about the axis of a thin rod."""
+    own, loads = own_state(state), carried(own_state(state).mechanism)
+    moved = np.diag(mass_matrix(own.mechanism, own.q))
+    usual = [loads[j.name].torque(j) / loads[j.name].freedoms(j) for j in own.mechanism.movable_joints]
+    faint = (moved < NEXT_TO_NOTHING * np.concatenate([np.zeros(0), *usual])) & (moved > 0) & ~known.a_mask
+    if faint.any():
+        names = _names(state.mechanism, set(np.flatnonzero(faint).tolist()))
+        warnings.warn(
+            f"Joints {', '.join(names)} of mechanism {state.mechanism.name!r} move less inertia than rounding of what "
+            "they carry; their accelerations may have no digits. Give links inertia, joints armature, or use a kernel.",
+            NearSingularWarning,
+            stacklevel=7,
         )
 
 
