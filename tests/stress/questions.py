@@ -107,7 +107,9 @@ def case_of(recipe: Recipe, mechanism, state: State, question: Question) -> Case
 
 def _is_open(oracle: Oracle, question: Question) -> bool:
     """Whether the graph, which warns then, may take as free what loops hold faintly, or finds no digits of inertia."""
-    return question.way == "graph" and (is_faint(oracle.rows, oracle.units) or bool(oracle.rows and oracle.has_needles))
+    if question.way != "graph" or not oracle.rows:
+        return False
+    return is_faint(oracle.rows, oracle.units) or (question.problem != "inverse" and oracle.has_needles)
 
 
 def _is_regular(answered) -> bool:
