@@ -23,7 +23,7 @@ from factorgraph_dyn.compiler.proof.batch_algebra import transposed
 from factorgraph_dyn.compiler.proof.newton_euler import LEVERS, ManyStates, Response
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.sizes.carried import carried
+from factorgraph_dyn.model.sizes.carried import usual_inertia
 from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.spatial import Floats
 
@@ -188,10 +188,9 @@ def _spread(matrices: Floats, sizes: Floats) -> Floats:
 
 def _joint_scales(mechanism: Mechanism, M: Floats) -> Floats:
     """One over the root of the inertia that each joint moves, shape (states, nv)."""
-    units, loads = natural(mechanism), carried(mechanism)
-    usual = [loads[joint.name].torque(joint) / loads[joint.name].freedoms(joint) for joint in mechanism.movable_joints]
+    units = natural(mechanism)
     inertia = np.diagonal(M, axis1=1, axis2=2)
-    inertia = np.where(inertia > _NEEDLE * np.concatenate(usual), inertia, 0.0)
+    inertia = np.where(inertia > _NEEDLE * usual_inertia(mechanism), inertia, 0.0)
     # Where axes line up a joint may move next to nothing, and where that is rounding no scale makes it regular.
     inertia = np.maximum(inertia, _LEAST_INERTIA * np.median(inertia, axis=0))
     return 1.0 / np.sqrt(np.where(inertia > 0, inertia, units.tau / units.v))

@@ -21,7 +21,7 @@ from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link, Loop
 from factorgraph_dyn.model.sizes.lengths import mass_within, reaches
 from factorgraph_dyn.model.sizes.units import Scale, natural
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Floats, stacked
 
 _PASSED_ON = 1e-3  # of the largest inertia around a loop, which a light link between heavy ones has to carry on
 _LEAST_LENGTH = 1e-6  # of the mechanism's length, for joints at which nothing lies apart
@@ -66,6 +66,13 @@ def carried(mechanism: Mechanism, *, stretched: bool = False) -> dict[str, Carri
         sides = [into[link] for link in (loop.predecessor, loop.successor) if link in into]
         found[loop.name] = min(sides, key=lambda side: side.mass)
     return found
+
+
+def usual_inertia(mechanism: Mechanism) -> Floats:
+    """The inertia that every freedom would move, had what its joint carries no thin direction, shape (nv,)."""
+    loads = carried(mechanism)
+    parts = (loads[joint.name].torque(joint) / loads[joint.name].freedoms(joint) for joint in mechanism.movable_joints)
+    return stacked(parts)
 
 
 def _moments(link: Link, extent: float) -> Floats:

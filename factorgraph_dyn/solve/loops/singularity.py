@@ -28,7 +28,7 @@ from factorgraph_dyn.errors import (
     SingularSystemError,
 )
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.sizes.carried import carried
+from factorgraph_dyn.model.sizes.carried import usual_inertia
 from factorgraph_dyn.motion.closure import rank_tolerance
 from factorgraph_dyn.motion.random_states import lost_closures
 from factorgraph_dyn.solve.loops.closure_rows import closure_rows
@@ -54,12 +54,14 @@ class Kkt:
         rhs: Scaled right-hand side.
         entries: Kind ("a", "tau" or "lambda") and index in the joint vector of every column.
         decomposed: The matrix by its singular values.
+        inertia: What every freedom moves, in own units, shape (nv,).
     """
 
     system: Floats
     rhs: Floats
     entries: tuple[tuple[str, int], ...]
     decomposed: Decomposed
+    inertia: Floats
 
     def undetermined(self) -> dict[str, set[int]]:
         """Indices of a and tau that null directions of the system move."""
@@ -95,7 +97,7 @@ def kkt(state: State, known: Known, external: Mapping[str, Floats] | None = None
         *(("lambda", i) for i in range(len(J))),
     )
     scaled = balanced(system)
-    return Kkt(scaled.matrix, scaled.rows * rhs, entries, scaled.decomposed)
+    return Kkt(scaled.matrix, scaled.rows * rhs, entries, scaled.decomposed, np.diag(M))
 
 
 def check(state: State, known: Known, external: Mapping[str, Floats] | None, *, torques_chosen: bool = False) -> None:
@@ -110,7 +112,7 @@ def check(state: State, known: Known, external: Mapping[str, Floats] | None, *, 
     dense = kkt(state, known, external)
     moved = dense.undetermined()
     mechanism = state.mechanism
-    _warn_of_needles(state, known)
+    _warn_of_needles(state, known, dense.inertia)
     if moved["a"]:
         names = _names(mechanism, moved["a"])
         raise SingularSystemError(
@@ -138,12 +140,9 @@ def check(state: State, known: Known, external: Mapping[str, Floats] | None, *, 
         )
 
 
-def _warn_of_needles(state: State, known: Known) -> None:
-    """Warn of joints that move less inertia than rounding of what they carry, as about the axis of a thin rod."""
-    own, loads = own_state(state), carried(own_state(state).mechanism)
-    moved = np.diag(mass_matrix(own.mechanism, own.q))
-    usual = [loads[j.name].torque(j) / loads[j.name].freedoms(j) for j in own.mechanism.movable_joints]
-    faint = (moved < NEXT_TO_NOTHING * np.concatenate([np.zeros(0), *usual])) & (moved > 0) & ~known.a_mask
+def _warn_of_needles(state: State, known: Known, inertia: Floats) -> None:
+    """Warn of freedoms whose inertia is less than rounding of what they carry, as about the axis of a thin rod."""
+    faint = (inertia < NEXT_TO_NOTHING * usual_inertia(own_state(state).mechanism)) & (inertia > 0) & ~known.a_mask
     if faint.any():
         names = _names(state.mechanism, set(np.flatnonzero(faint).tolist()))
         warnings.warn(
