@@ -67,6 +67,23 @@ def parallelogram(crank, coupler):
     return fgd.Mechanism("parallelogram", links, joints, [fgd.Loop("l", "revolute", "coupler", "second", *ends)])
 
 
+def slider_crank(crank=1.0):
+    """A crank and a rod of one length that drive a slider; at zero they lie upon each other and turn as one."""
+    links = [fgd.Link("ground"), bar("crank", crank), bar("rod", crank), fgd.Link("slider", 0.5)]
+    joints = [
+        fgd.Joint("j0", "revolute", "ground", "crank"),
+        fgd.Joint("j1", "revolute", "crank", "rod", fgd.translation(crank, 0, 0)),
+        fgd.Joint("j2", "prismatic", "ground", "slider", axis=X),
+    ]
+    loop = fgd.Loop("pin", "revolute", "slider", "rod", successor_placement=fgd.translation(-crank, 0, 0))
+    return fgd.Mechanism("slider_crank", links, joints, [loop], gravity=(0.0, -9.81, 0.0))
+
+
+def driven(crank, angle):
+    """The configuration of a slider-crank whose slider moves."""
+    return np.array([angle, np.pi - 2 * angle, 2 * crank * np.cos(angle)])
+
+
 def three_cranks(radius=0.5):
     """A plate on three equal cranks: one more than it needs, and rigid when assembled in other modes."""
     pins = [fgd.translation(*at, 0) for at in ((0, 0), (1, 0), (0.3, 0.9))]

@@ -2,13 +2,14 @@
 
 Takes a mechanism; gives a closed configuration near the neutral one, within limits where there is such a one.
 Where the neutral one is folded, another is looked for. Bars of equal lengths that lie upon each other turn as one,
-whatever else they could do, so that such a place is told by two signs, and a better one by the second:
+whatever else they could do, and lock joints that move elsewhere:
 
-    rank J  <  rank J beside it, where loops are open          some of what loops can hold is lost there
-    joints are locked there, or where its freedoms lead        of which fewer are locked at a better place
+    rank J  <  rank J beside it, where loops are open     joints are locked there, or somewhere along its freedoms
+    rank J  =  rank J beside it                           joints are locked there and all along its freedoms, and move
+                                                          beside it
 
-Overconstrained linkages (Bennett's) lose rank wherever they are closed; their joints move, and they stay where they
-are. The work runs once a mechanism.
+At a better place loops hold no less, and fewer joints are locked. Overconstrained linkages (Bennett's) lose rank
+wherever they are closed; their joints move, and they stay where they are. The work runs once a mechanism.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def _may_close(tried: list[Place]) -> bool:
 
 def _unfolded(home: Place, limits: Limits | None, starts: list[Floats]) -> Place:
     """A closed place where fewer joints are locked, if the home is folded and such a one is found; else the home."""
-    best, locked, least = home, _locked_around(home, limits), rank(home) + 1
+    best, locked, least = home, _locked_around(home, limits), rank(home)
     for k, start in enumerate(starts[1 : UNFOLDING_TRIES + 1]):
         if not locked:
             break
@@ -129,12 +130,15 @@ def _most_regular(place: Place, limits: Limits | None) -> Place:
 
 
 def _locked_around(home: Place, limits: Limits | None) -> list[Joint]:
-    """The joints that are locked at a singular home or along its freedoms; none where the home is regular."""
+    """The joints that are locked at a home that looks folded, by the signs above; none where it does not."""
     rng = np.random.default_rng(0)
-    if rank(home) == rank(home.moved(rng.uniform(-BESIDE, BESIDE, len(home.group.entries)))):
+    beside = home.moved(rng.uniform(-BESIDE, BESIDE, len(home.group.entries)))
+    is_regular, moving = rank(home) == rank(beside), set(home.group.joints) - set(locked_joints(beside))
+    if is_regular and moving.isdisjoint(locked_joints(home)):
         return []
-    places = (home, *_neighbours(home, limits, rng))
-    return list({joint.name: joint for place in places for joint in locked_joints(place)}.values())
+    locked = [set(locked_joints(place)) for place in (home, *_neighbours(home, limits, rng))]
+    found = moving.intersection(*locked) if is_regular else set.union(*locked)
+    return [joint for joint in home.group.joints if joint in found]
 
 
 def _neighbours(place: Place, limits: Limits | None, rng: np.random.Generator) -> list[Place]:

@@ -7,7 +7,7 @@ import factorgraph_dyn as fgd
 from factorgraph_dyn.motion import homes
 from factorgraph_dyn.motion.closed_places import freedoms
 from factorgraph_dyn.motion.random_states import closed_home
-from tests.folded import bennett, parallelogram, raised, scissor, three_cranks, zeroed
+from tests.folded import bennett, parallelogram, raised, scissor, slider_crank, three_cranks, zeroed
 
 STATES = 20
 LINKAGES = ("four_bar", "five_bar", "four_bar_chain", "stewart", "delta")
@@ -28,6 +28,16 @@ def test_scissors_leave_the_places_where_branches_meet(stages, angle):
     mechanism = zeroed(scissor(stages), raised(stages, angle))
     assert freedoms(mechanism, mechanism.neutral()) > 1
     assert {freedoms(mechanism, mechanism.random_state(k)[0]) for k in range(STATES)} == {1}
+
+
+def test_slider_cranks_of_equal_bars_drive_their_sliders():
+    """Folded, the bars turn as one and the slider rests; there are as many freedoms, and loops hold as much."""
+    mechanism = slider_crank()
+    assert freedoms(mechanism, np.array([0.3, 0.0, 0.0])) == 1
+    states = [mechanism.random_state(k) for k in range(STATES)]
+    assert all(abs(np.sin(q[1] / 2)) > 1e-3 for q, _ in states)  # the rod is off the crank
+    assert all(v[2] for _, v in states)
+    assert not mechanism.neutral().any()
 
 
 def test_unfolding_keeps_to_limits():

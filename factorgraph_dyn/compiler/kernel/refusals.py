@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from factorgraph_dyn.compiler.proof.proof import Proof
-from factorgraph_dyn.compiler.proof.trials import of_other_mobility
+from factorgraph_dyn.compiler.proof.trials import closed_by_mobility
 from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import CompileError
@@ -40,11 +40,11 @@ def unproved(mechanism: Mechanism, problem: Problem, proof: Proof, routes: int) 
 @lru_cache(maxsize=16)
 def _differing_freedoms(mechanism: Mechanism) -> str:
     """What to say where closure leaves other numbers of freedoms in other branches of the loops; else nothing."""
-    others = [places[0] for places in of_other_mobility(mechanism)] if mechanism.loops else []
+    usual = freedoms(mechanism, sampled_states(mechanism).q[0])
+    others = closed_by_mobility(mechanism).keys() - {usual} if mechanism.loops else ()
     if not others:
         return ""
-    usual = freedoms(mechanism, sampled_states(mechanism).q[0])
-    counts = ", ".join(str(freedoms(mechanism, q)) for q in others)
+    counts = ", ".join(map(str, sorted(others)))
     return (
         f"Closure leaves {usual} freedoms around the joint zeros and {counts} elsewhere: these zeros may lie where "
         "loops are folded or singular. Choose them at an assembled pose in the range in which the mechanism works; see "

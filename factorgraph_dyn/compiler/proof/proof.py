@@ -25,7 +25,7 @@ from factorgraph_dyn.compiler.proof.numbers import Numbers
 from factorgraph_dyn.compiler.proof.place_values import link_wrench
 from factorgraph_dyn.compiler.proof.plain_system import CANCELLED, SOLVABLE, TINY, PlainAnswer, System
 from factorgraph_dyn.compiler.proof.slopes import Slopes
-from factorgraph_dyn.compiler.proof.trials import SEED, Trials, make_free, make_trials, other_branches
+from factorgraph_dyn.compiler.proof.trials import SEED, Trials, in_any_branch, make_free, make_trials
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.problem import MATRIX, Problem
 from factorgraph_dyn.equations.quantities import derived_by, quantity, split_name
@@ -85,14 +85,14 @@ class Trial:
     """The equations of a problem at trial states, which any number of kernels can be put into.
 
     Attributes:
-        elsewhere: Trials in other branches of the loops, where a kernel may be silent.
+        elsewhere: Trials in any branch of the loops, where a kernel may be silent.
     """
 
     def __init__(self, mechanism: Mechanism, problem: Problem, states: Trials | None = None) -> None:
         self.mechanism = mechanism.tree if problem.tree_only else mechanism
         self.problem = problem
         self._rng = np.random.default_rng(SEED)
-        branches = other_branches(self.mechanism) if states is None and self._is_watched else []
+        branches = in_any_branch(self.mechanism) if states is None and self._is_watched else []
         self.elsewhere = [Trial(mechanism, problem, branch) for branch in branches]
         self.states = make_trials(self.mechanism, self._rng) if states is None else states
         self.still = problem.kept is not None  # responses do not depend on velocities and gravity
@@ -205,7 +205,7 @@ class Trial:
         worst = max(others, key=lambda there: there.accuracy, default=proof)
         if worst.accuracy <= proof.accuracy:
             return proof
-        return replace(proof, accuracy=worst.accuracy, worst=f"{worst.worst} in another branch of the loops")
+        return replace(proof, accuracy=worst.accuracy, worst=f"{worst.worst} in some branch of the loops")
 
     def _judge(self, function: Function) -> Proof:
         arguments = {"q": self.states.q, "v": self.states.v, "a": self.given["a"][:, 0], "tau": self.given["tau"][:, 0]}

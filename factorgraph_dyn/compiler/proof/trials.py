@@ -5,8 +5,8 @@ Takes a mechanism; gives states of every sort that a user may come with, in the 
     trees    neutral, quarter turns, many turns away, random; at rest, slow and fast
     loops    the states at which pivots were judged, and some that nobody has seen
 
-Ordinary ones are random and no faster than usual: there a kernel has to answer. Loops may close in branches of other
-mobility, too, as folded linkages do: there a kernel may be silent, but not wrong. The work runs once a kernel.
+Ordinary ones are random and no faster than usual: there a kernel has to answer. Loops may close in other branches, too,
+as folded linkages do: there a kernel may be silent, but not wrong. The work runs once a kernel.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def make_trials(mechanism: Mechanism, rng: np.random.Generator) -> Trials:
     return Trials(q, v * (speeds * rate)[:, None], a, ordinary)
 
 
-def other_branches(mechanism: Mechanism) -> list[Trials]:
-    """States at which closure leaves another number of freedoms than it usually does, those of one number together."""
+def in_any_branch(mechanism: Mechanism) -> list[Trials]:
+    """States in any branch of the loops, those that have as many freedoms together."""
     units, rate, rng = natural(mechanism), natural_rate(mechanism) or 1.0, np.random.default_rng(SEED)
     found = []
-    for places in of_other_mobility(mechanism):
+    for places in closed_by_mobility(mechanism).values():
         v = [nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * units.v) for q in places]
         a = rng.normal(size=(len(places), mechanism.nv)) * units.v * rate**2
         found.append(Trials(np.array(places), np.array(v) * rate, a, np.zeros(len(places), dtype=bool)))
@@ -109,15 +109,15 @@ def _plain_coordinates(mechanism: Mechanism) -> Mask:
 
 
 @lru_cache(maxsize=16)
-def of_other_mobility(mechanism: Mechanism) -> list[list[Floats]]:
-    """Closed configurations that closure leaves more or fewer freedoms than usual, by how many these are."""
-    rng, usual = np.random.default_rng(SEED), freedoms(mechanism, sampled_states(mechanism).q[0])
+def closed_by_mobility(mechanism: Mechanism) -> dict[int, list[Floats]]:
+    """The home and closed configurations next to random ones, in any branch, by how many freedoms closure leaves."""
+    rng = np.random.default_rng(SEED)
     anywhere = (closed_anywhere(mechanism, rng) for _ in range(_ANYWHERE))
     found: dict[int, list[Floats]] = {}
     for q in (closed_home(mechanism), *anywhere):
-        if q is not None and (count := freedoms(mechanism, q)) != usual:
-            found.setdefault(count, []).append(q)
-    return list(found.values())
+        if q is not None:
+            found.setdefault(freedoms(mechanism, q), []).append(q)
+    return found
 
 
 @lru_cache(maxsize=16)  # as for the states at which pivots are judged
