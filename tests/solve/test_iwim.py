@@ -251,6 +251,27 @@ def test_a_tree_that_is_nearly_singular_alone_loses_nothing_where_loops_hold_it(
     np.testing.assert_allclose(found, [[0.0, 0.0], [0.0, 0.0], [0.0, 1.0]], atol=1e-14)
 
 
+@pytest.mark.parametrize("tilt", [4e-17, 1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("method", ["columns", "iim", "eufm", "carpentier"])
+def test_forces_of_loops_that_would_spin_a_needle(method, tilt):
+    """Motors do not move it, but the forces of the loop that holds it would: J M^-1 J^T is nearly singular."""
+    oblique = pose(rotation_about(np.array([0.48, -0.6, 0.64]), 2.1), np.zeros(3))
+    turned = pose(rotation_about(np.array([0.0, 1.0, 0.0]), tilt), np.zeros(3))
+    links = (
+        fgd.Link("base"),
+        fgd.Link("needle", 3.0, inertia=np.diag([0.1, 0.1, 0.0])),
+        fgd.Link("arm", 1.0, inertia=np.eye(3)),
+    )
+    joints = (
+        fgd.Joint("aim", "universal", "base", "needle", axis=[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]], actuated=False),
+        fgd.Joint("swing", "revolute", "base", "arm", axis=(0.0, 1.0, 0.0)),
+    )
+    held = fgd.Loop("held", "revolute", "needle", "base", oblique, turned @ oblique)
+    mechanism = fgd.Mechanism("needle", links, joints, (held,), gravity=np.zeros(3))
+    found = fgd.iwim(mechanism, [0.0, tilt, 0.3], method=method)
+    np.testing.assert_allclose(found, [[0.0], [0.0], [1.0]], atol=1e-14)
+
+
 def test_contacts_keep_what_they_were_made_of():
     arm = fgd.robots.rrr()
     q, directions, point = arm.neutral(), np.array([[0.0, 0.0, 1.0]]), np.array([0.1, 0.2, 0.3])

@@ -7,7 +7,8 @@ The forces J^T mu of the closure are columns like any other input, and
     mu = (J X_c)^-1 (gamma - J a_0 - J X_u u)
 
 Where the tree is singular by itself but not with its loops closed, there is no M^-1, and where it is nearly so, what it
-does alone has digits that closing it takes away: both lines are solved as one dense system. Once a state.
+does alone has digits that closing it takes away, or J X_c is nearly singular: then both lines are solved as one dense
+system. Once a state.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from factorgraph_dyn.solve.singularity import regular_bodies
 from factorgraph_dyn.spatial import Floats
 
 _MUCH = 1e3  # times what a mechanism does with its loops closed, for what its tree alone does
+_UNEVEN = 1e6  # condition of J X_c, from which on digits are lost: the tree alone is nearly singular
 
 
 def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tuple[Floats, Floats]:
@@ -48,13 +50,36 @@ def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool
         if found is None:
             raise
         return found
-    X_u, X_c = X[:, : inputs.size], X[:, inputs.size :]
-    mu = np.linalg.solve(rows.J @ X_c, np.column_stack([rows.gamma - rows.J @ a_0, -rows.J @ X_u]))
-    alone = np.column_stack([a_0, X_u])
-    closed = alone + X_c @ mu
+    alone, X_c = np.column_stack([a_0, X[:, : inputs.size]]), X[:, inputs.size :]
+    found = _all_at_once(tree, inputs, rows) if _is_uneven(rows.J @ X_c) else None
+    if found is not None:
+        return found
+    closed = _closed(alone, X_c, rows, state.mechanism.name)
     lost = (np.abs(alone).max(axis=0) > _MUCH * np.abs(closed).max(axis=0)).any()
     found = _all_at_once(tree, inputs, rows) if lost else None
     return (closed[:, 0], closed[:, 1:]) if found is None else found
+
+
+def _is_uneven(matrix: Floats) -> bool:
+    """Whether a symmetric matrix, its diagonal scaled to ones, is ill conditioned."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    scaled = scale[:, None] * matrix * scale
+    return bool(scaled.size) and not (np.isfinite(scaled).all() and np.linalg.cond(scaled) < _UNEVEN)
+
+
+def _closed(alone: Floats, X_c: Floats, rows: ClosureRows, name: str) -> Floats:
+    """What a tree does alone, free and for unit inputs, under the closure, shape (nv, 1 + m)."""
+    wanted = np.zeros((rows.rank, alone.shape[1]))
+    wanted[:, 0] = rows.gamma
+    try:
+        mu = np.linalg.solve(rows.J @ X_c, wanted - rows.J @ alone)
+    except np.linalg.LinAlgError as error:
+        raise SingularSystemError(
+            f"The accelerations of mechanism {name!r} are undetermined at this q: a motion that its loops and couplings "
+            "leave moves no inertia. Give its links mass and inertia or its joints armature; fgd.diagnose(mechanism, q) "
+            "tells which motions are left."
+        ) from error
+    return alone + X_c @ mu
 
 
 def _of_tree(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tuple[Floats, Floats]:
