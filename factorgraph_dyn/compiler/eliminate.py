@@ -28,15 +28,13 @@ from factorgraph_dyn.compiler.pivots import Pivot, Pivots, Row, RowScales, is_no
 from factorgraph_dyn.compiler.program import Guard
 from factorgraph_dyn.compiler.tape.samples import UNIT_ROUNDOFF, SampledTape
 from factorgraph_dyn.compiler.tape.tape import ONE, ZERO, Samples, Tape
+from factorgraph_dyn.compiler.watched import condition, divisor, vanishing
 from factorgraph_dyn.errors import CompileError
 
 UNIT = -1
 """The column that stands for the number 1."""
 
 _VANISHING = 1e-3  # a pivot that falls below this quality in some sampled state is rotated
-_GUARD = 1e-9  # a pivot below this part of its usual size is not to be trusted
-_FOLLOWS = 1e3  # times what loops are open by, up to which coefficients that vanish on closing may be left
-_CONSISTENT = 1e-6  # a condition on the inputs may miss by this part of its terms
 
 
 @dataclass(frozen=True)
@@ -289,21 +287,11 @@ class Elimination:
             self._watch(column, row[column], size, self.samples.error(row[column]))
 
     def _watch(self, column: int, ref: int, terms: Samples, error: Samples) -> None:
-        """Watch a coefficient that is taken for zero beside terms of some size, or those whose rounding it has.
-
-        A plate on three parallel cranks moves because equations of its loops repeat each other; assembled in another
-        way it is rigid, and there they do not. What loops leave of such a coefficient, how far they are open explains.
-        """
+        """Watch a coefficient that is taken for zero beside terms of some size, or those whose rounding it has."""
         if self.closed is None or column not in self.position or abs(ref) in self.tape.constants:
             return
-        square = self.tape.mul(self.tape.mul(ref, ref), self.closed)
-        size = np.hypot(terms, error / UNIT_ROUNDOFF)[self.special :]
-        threshold = (_FOLLOWS * float(np.median(size))) ** 2
-        label = (
-            f"square of a coefficient of {self._name(column)} that vanishes in the branch of loops the kernel is for, "
-            "beside how far they are open (solve other branches by the graph: fgd.forward_dynamics and so on),"
-        )
-        self.result.guards.append(Guard(abs(square), threshold, label, small=True))
+        size = np.hypot(terms, error / UNIT_ROUNDOFF)
+        self.result.guards.append(vanishing(self.samples, ref, size, self.closed, self._name(column)))
 
     def _unless_rounding(self, place: tuple[int, int], terms: tuple[int, int], total: int) -> int:
         """A sum, or zero where it is rounding.
@@ -337,7 +325,7 @@ class Elimination:
         entry = row.pop(pivot.column)
         inverse = tape.reciprocal(entry)
         if abs(entry) not in tape.constants:
-            self._guard(pivot.column, entry)
+            self.result.guards.append(divisor(self.samples, entry, self._name(pivot.column)))
         others = sorted(self.holding.pop(pivot.column))
         lost = self.lost.pop(pivot.row, {})
         if abs(inverse) != ONE and len(others) >= len(row):
@@ -370,21 +358,6 @@ class Elimination:
                     self.holding[other].discard(number)
         for number in numbers:
             self.pivots.forget(number)
-
-    def _guard(self, column: int, entry: int) -> None:
-        """Watch a pivot at run time; raise if it would be refused at a sampled state already."""
-        sizes = np.abs(self.samples.values(entry)[self.special :])
-        usual, name = float(np.median(sizes)), self._name(column)
-        threshold = _GUARD * usual
-        if not sizes.min() > threshold:
-            raise CompileError(
-                f"The ordering has no safe pivot for {name}: at {np.count_nonzero(~(sizes > threshold))} of "
-                f"{len(sizes)} random states nothing is left to divide by (at most {_GUARD:g} of what is usual). "
-                f"Eliminate {name} later, or use another ordering such as aba or colamd; if all fail, the mechanism is "
-                "singular there: see fgd.diagnose(mechanism, q).",
-                variable=name,
-            )
-        self.result.guards.append(Guard(abs(entry), threshold, f"pivot of {name}"))
 
     def judge_left_over_rows(self) -> None:
         """Rows without unknowns: redundant, or conditions on parameters.
@@ -459,20 +432,3 @@ class Elimination:
     def _share(self, column: int, parameter: int) -> int:
         """The coefficient of a parameter in a column that has been solved for, or is the parameter itself."""
         return ONE if column == parameter else self.result.solution.get(column, {}).get(parameter, ZERO)
-
-
-def condition(samples: SampledTape, misfits: Sequence[int], given: int) -> Guard:
-    """Watch what given values miss of equations that they alone have to meet, beside the terms that it is made of.
-
-    Args:
-        samples: Values at the sampled states.
-        misfits: References to what is missed.
-        given: One over the squared size of the given values.
-    """
-    tape, square, terms = samples.tape, ZERO, np.zeros(1)
-    for misfit in misfits:
-        square = tape.add(square, tape.mul(misfit, misfit))
-        terms = terms + (samples.error(misfit) / UNIT_ROUNDOFF) ** 2 + samples.values(misfit) ** 2
-    usual = float(np.median((terms * samples.values(given))[samples.special :]))
-    label = "square of the misfit of an equation in given values only, which they contradict,"
-    return Guard(abs(tape.mul(square, given)), _CONSISTENT**2 * usual, label, small=True)

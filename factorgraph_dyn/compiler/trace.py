@@ -44,7 +44,7 @@ from factorgraph_dyn.compiler.describe.free import freed, freed_joints, freed_li
 from factorgraph_dyn.compiler.describe.reframe import Reframed, reframed
 from factorgraph_dyn.compiler.describe.regroup import regrouped
 from factorgraph_dyn.compiler.describe.split import Split, extended, split
-from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Unknown, condition
+from factorgraph_dyn.compiler.eliminate import UNIT, Eliminated, Elimination, Unknown
 from factorgraph_dyn.compiler.guards import NOTHING, breaches, closure_guards, is_ball, mode_guards, per_square_open
 from factorgraph_dyn.compiler.known_constants import know_constants
 from factorgraph_dyn.compiler.magnitudes import Magnitudes
@@ -56,6 +56,7 @@ from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
+from factorgraph_dyn.compiler.watched import condition
 from factorgraph_dyn.equations import LinearGraph, State, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.equations.dynamics_graph import LinkMotion
 from factorgraph_dyn.equations.factors import joint_losses

@@ -75,9 +75,9 @@ def _closed(alone: Floats, X_c: Floats, rows: ClosureRows, name: str) -> Floats:
         mu = np.linalg.solve(rows.J @ X_c, wanted - rows.J @ alone)
     except np.linalg.LinAlgError as error:
         raise SingularSystemError(
-            f"The accelerations of mechanism {name!r} are undetermined at this q: a motion that its loops and couplings "
-            "leave moves no inertia. Give its links mass and inertia or its joints armature; fgd.diagnose(mechanism, q) "
-            "tells which motions are left."
+            f"The accelerations of mechanism {name!r} are undetermined at this q: a motion that its loops and "
+            "couplings leave moves no inertia. Give its links mass and inertia or its joints armature; "
+            "fgd.diagnose(mechanism, q) tells which motions are left."
         ) from error
     return alone + X_c @ mu
 
