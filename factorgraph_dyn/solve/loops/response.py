@@ -26,7 +26,7 @@ from factorgraph_dyn.solve.singularity import regular_bodies
 from factorgraph_dyn.spatial import Floats
 
 _MUCH = 1e3  # times what a mechanism does with its loops closed, for what its tree alone does
-_UNEVEN = 1e6  # condition of J X_c, from which on digits are lost: the tree alone is nearly singular
+_BLUNT = 1e6  # condition of J X_c, from which on digits are lost: the tree alone is nearly singular
 
 
 def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool) -> tuple[Floats, Floats]:
@@ -51,7 +51,7 @@ def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool
             raise
         return found
     alone, X_c = np.column_stack([a_0, X[:, : inputs.size]]), X[:, inputs.size :]
-    found = _all_at_once(tree, inputs, rows) if _is_uneven(rows.J @ X_c) else None
+    found = _all_at_once(tree, inputs, rows) if _is_blunt(rows.J @ X_c) else None
     if found is not None:
         return found
     closed = _closed(alone, X_c, rows, state.mechanism.name)
@@ -60,11 +60,11 @@ def closed_response(state: State, inputs: Inputs, respond: Method, *, free: bool
     return (closed[:, 0], closed[:, 1:]) if found is None else found
 
 
-def _is_uneven(matrix: Floats) -> bool:
+def _is_blunt(matrix: Floats) -> bool:
     """Whether a symmetric matrix, its diagonal scaled to ones, is ill conditioned."""
     scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
     scaled = scale[:, None] * matrix * scale
-    return bool(scaled.size) and not (np.isfinite(scaled).all() and np.linalg.cond(scaled) < _UNEVEN)
+    return bool(scaled.size) and not (np.isfinite(scaled).all() and np.linalg.cond(scaled) < _BLUNT)
 
 
 def _closed(alone: Floats, X_c: Floats, rows: ClosureRows, name: str) -> Floats:
