@@ -251,8 +251,8 @@ def is_faint(rows, columns) -> bool:
     return bool(((s > RANK) & (s <= FAINT)).any())
 
 
-def scaled_pseudo_inverse(rows, columns) -> tuple[np.ndarray, int]:
-    """J^+ of all constraints, where the unknowns are counted in given units, and J's rank.
+def scaled_pseudo_inverse(rows, columns, most: int | None = None) -> tuple[np.ndarray, int]:
+    """J^+ of all constraints, where the unknowns are counted in given units, and J's rank, or the most it may be.
 
     Rows are scaled by the terms that they are summed from, so that what is zero but for rounding stays so.
     """
@@ -260,20 +260,29 @@ def scaled_pseudo_inverse(rows, columns) -> tuple[np.ndarray, int]:
     if not J.size:
         return np.zeros(J.shape[::-1], dtype=LD), 0
     left, s, right = np.linalg.svd(J, full_matrices=False)
-    rank = int((s > RANK).sum())
+    rank = min(int((s > RANK).sum()), len(s) if most is None else most)
     inverse = (right[:rank].T / s[:rank]) @ left[:, :rank].T
     return columns[:, None] * array(inverse) / sizes, rank
 
 
-def close(mechanism, q, units, iterations: int = 30) -> np.ndarray | None:
-    """A configuration near q that closes everything to extended precision, or None."""
+def close(mechanism, q, units, most: int | None = None, iterations: int = 30) -> np.ndarray | None:
+    """A configuration near q that closes everything to extended precision, or None.
+
+    Args:
+        mechanism: The mechanism.
+        q: Where to start.
+        units: Of the freedoms.
+        most: The rank of closure where it is closed. Linkages whose lengths agree lose rank there: beside it, steps along
+            what is then held by next to nothing would lead anywhere on the closed curve, and no smooth way is left.
+        iterations: How many steps at most.
+    """
     length = units.max(initial=LD(1)) if len(units) else LD(1)
     still = np.zeros(len(units), dtype=LD)
     last = LD(np.inf)
     for _ in range(iterations):
         rows = constraint_rows(mechanism, q, still)
         error = np.concatenate([row.error for row in rows])
-        inverse, _ = scaled_pseudo_inverse(rows, units)
+        inverse, _ = scaled_pseudo_inverse(rows, units, most)
         step = -(inverse @ error)
         size = np.abs(step / units).max(initial=LD(0))
         if size > 0.5:

@@ -186,7 +186,8 @@ def _at(mechanism, state, base, way, units, is_caused: bool):
     q = constraints.moved(mechanism, state.q, way * base.given["q"])
     v = array(state.v) + way * base.given["v"]
     if mechanism.loops or mechanism.couplings:
-        q = constraints.close(mechanism, q, units)
+        rows = constraints.constraint_rows(mechanism, state.q, state.v)
+        q = constraints.close(mechanism, q, units, constraints.scaled_pseudo_inverse(rows, units)[1])
         if q is None:
             return None
         v = constraints.closing_velocity(mechanism, q, v, units)
