@@ -71,7 +71,8 @@ class Solved:
     def responses(self, kept: str) -> References:
         """Matrix of the responses of tau or a to units of the kept a or tau, motors first and then contacts."""
         name = "tau" if kept == "a" else "a"
-        causes = self._joint_columns(kept) + self._contact_columns()
+        by_entry = dict(zip(sorted(self.problem.causes), self._joint_columns(kept), strict=True))
+        causes = [by_entry[entry] for entry in self.problem.causes] + self._contact_columns()
         effects = self._joint_columns(name)
         matrix = np.zeros((len(effects), len(causes)), dtype=np.int64)
         for i, column in enumerate(effects):

@@ -70,6 +70,7 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.assembly import tidy
 from factorgraph_dyn.model.parameters import parameter_links
 from factorgraph_dyn.model.sizes.units import measured, natural
+from factorgraph_dyn.motion.closed_places import drive_all
 from factorgraph_dyn.motion.masses import moving_bodies
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
 
@@ -214,6 +215,18 @@ class Tracer:
         return self.is_closed and bool(self.problem.known_a.all()) and all(map(is_ball, self.mechanism.loops))
 
     @property
+    def _is_tied(self) -> bool:
+        """Whether given values may contradict equations that nobody looks at elsewhere.
+
+        Where accelerations are given, so may the torques of joints without a motor: a motion that the motors cannot
+        cause is none.
+        """
+        if self._moves_as_given:
+            return not drive_all(self.given, self.states.q[SPECIAL], ~self.problem.known_tau)
+        known_a, known_tau = self.problem.known_a, self.problem.known_tau
+        return bool((known_a.any() and self.mechanism.is_closed_kind) or (known_a & known_tau).any())
+
+    @property
     def is_closed(self) -> bool:
         """Whether there are loops or couplings, and values at a state that may contradict them."""
         return self.mechanism.is_closed_kind and self.problem.kept is None
@@ -237,8 +250,7 @@ class Tracer:
     ) -> Elimination:
         """The elimination of the unknowns in their order."""
         rows, how = self.rows_of(graph, columns), self._how(graph)
-        is_tied = self.problem.known_a.any() and self.mechanism.is_closed_kind and not self._moves_as_given
-        given = self._per_square_given() if is_tied else None
+        given = self._per_square_given() if self._is_tied else None
         return Elimination(self.tape, self.samples, rows, unknowns, **how, given=given, closed=self.closed(state))
 
     def closed(self, state: State) -> int | None:

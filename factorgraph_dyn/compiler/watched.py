@@ -79,5 +79,8 @@ def condition(samples: SampledTape, misfits: Sequence[int], given: int) -> Guard
         square = tape.add(square, tape.mul(misfit, misfit))
         terms = terms + (samples.error(misfit) / UNIT_ROUNDOFF) ** 2 + samples.values(misfit) ** 2
     usual = float(np.median((terms * samples.values(given))[samples.special :]))
-    label = "square of the misfit of an equation in given values only, which they contradict,"
+    label = (
+        "square of the misfit of an equation in given values only, which they contradict (loops or couplings do not "
+        "allow such a motion, or the motors cannot cause it),"
+    )
     return Guard(abs(tape.mul(square, given)), _CONSISTENT**2 * usual, label, small=True)

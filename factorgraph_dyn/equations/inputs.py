@@ -120,6 +120,11 @@ def motor_inputs(mechanism: Mechanism, actuated: Iterable[str] | None) -> Inputs
     return _motor_inputs(mechanism, mechanism.motors if actuated is None else as_names(actuated, "actuated"))
 
 
+def motor_entries(mechanism: Mechanism, actuated: Iterable[str] | None) -> tuple[int, ...]:
+    """The entries of tau of these motors, in the order of their columns."""
+    return tuple(np.argmax(motor_inputs(mechanism, actuated).torques, axis=0).tolist())
+
+
 def as_contacts(contacts: Sequence[ContactLike]) -> tuple[Contact, ...]:
     """Contacts as such, of which some may be mere names."""
     if not isinstance(contacts, Iterable) or isinstance(contacts, str):

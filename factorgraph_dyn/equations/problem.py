@@ -29,7 +29,7 @@ from factorgraph_dyn.equations.dynamics_graph import dynamics_graph
 from factorgraph_dyn.equations.factors import contact_force
 from factorgraph_dyn.equations.free import GRAVITY, NOTHING_FREE, PARAMETERS, Free, free_parameters
 from factorgraph_dyn.equations.given import Known, Mask
-from factorgraph_dyn.equations.inputs import Contact, ContactLike, as_contacts, no_inputs
+from factorgraph_dyn.equations.inputs import Contact, ContactLike, as_contacts, motor_entries, no_inputs
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
 from factorgraph_dyn.equations.quantities import (
     QUANTITIES,
@@ -144,6 +144,7 @@ class Problem:
         contacts: Whose forces are responded to, after those of the motors.
         measurements: Sensors of an estimate, whose readings are an argument, one after the other.
         free: Inertial parameters and others that are arguments instead of constants.
+        motors: For iwim, the entries of tau that are responded to, in the order in which their joints were listed.
     """
 
     name: str
@@ -156,6 +157,7 @@ class Problem:
     contacts: tuple[Contact, ...] = ()
     measurements: tuple[Sensor, ...] = ()
     free: Free = NOTHING_FREE
+    motors: tuple[int, ...] = ()
 
     def size_of(self, mechanism: Mechanism, name: str) -> int:
         """How many numbers an argument has."""
@@ -191,6 +193,12 @@ class Problem:
         return PROBLEMS[self.name].kept
 
     @property
+    def causes(self) -> tuple[int, ...]:
+        """The entries of a or tau whose unit values are responded to, in the order of the result's columns."""
+        given = self.known_a if self.kept == "a" else self.known_tau
+        return self.motors or tuple(np.flatnonzero(~given).tolist())
+
+    @property
     def solves_nothing(self) -> bool:
         """Whether nothing is sought, so that there is nothing to eliminate."""
         return PROBLEMS[self.name].solves_nothing
@@ -216,7 +224,7 @@ class Problem:
         masks = self.known_a.tolist(), self.known_tau.tolist()
         contacts, sensors = [contact.key for contact in self.contacts], [sensor.key for sensor in self.measurements]
         asked = (self.name, self.outputs, self.pushed, self.guarded, *masks, self.wrench_axes, contacts, sensors)
-        return repr((*asked, self.free))
+        return repr((*asked, self.free, self.motors))
 
     def check_solved(self) -> None:
         """Raise an OrderingError where there is nothing to eliminate."""
@@ -251,7 +259,8 @@ def make_problem(
         known_accelerations: For hybrid problems, joints whose acceleration is given, or one boolean
             an entry of a.
         actuated: For inverse dynamics and iwim, joints that have a motor; by default the joints marked actuated,
-            for inverse dynamics of a tree every joint; of joints coupled to each other, as by mimic, one.
+            for inverse dynamics of a tree every joint; of joints coupled to each other, as by mimic, one. The columns
+            of iwim are in their order.
         outputs: Results to give instead of the usual ones.
         external_wrenches: Links and frames on which an external wrench acts.
         guards: Whether its kernel looks for states that it cannot answer.
@@ -278,6 +287,8 @@ def make_problem(
         raise no_inputs(mechanism)
     axes, free = check_axes(axes), _free(mechanism, name, parameters)
     asked = Problem(name, (), entries[kind.a], entries[kind.tau], pushed, guarded, axes, places, sensors, free)
+    if kind.inputs:
+        asked = replace(asked, motors=motor_entries(mechanism, actuated))
     return replace(asked, outputs=_outputs(mechanism, asked, outputs))
 
 

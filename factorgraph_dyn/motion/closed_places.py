@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
+import numpy.typing as npt
 
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.mechanism import Mechanism
@@ -16,6 +17,8 @@ from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion.closing import Place, descend
 from factorgraph_dyn.motion.joint_limits import Limits, limited, reflected
 from factorgraph_dyn.spatial import Floats, stacked
+
+Mask = npt.NDArray[np.bool_]
 
 RANDOM_TRIES = 20
 RANDOM_REACH = 1.0  # from home, rad or the mechanism's size
@@ -69,12 +72,34 @@ def freedoms(mechanism: Mechanism, q: Floats) -> int:
 
 def locked_joints(place: Place) -> list[Joint]:
     """Joints that closure leaves no freedom."""
-    _, values, rows = np.linalg.svd(place.weighed)
-    tolerance = place.tolerance
-    freedoms = rows[int((values > tolerance * values.max(initial=0.0)).sum()) :]
     moves = np.zeros(place.mechanism.nv)
-    moves[place.group.entries] = np.abs(freedoms).max(axis=0, initial=0.0)
-    return [joint for joint in place.group.joints if moves[place.mechanism.v_slices[joint.name]].max() <= tolerance]
+    moves[place.group.entries] = np.abs(_motions(place)).max(axis=0, initial=0.0)
+    slices = place.mechanism.v_slices
+    return [joint for joint in place.group.joints if moves[slices[joint.name]].max() <= place.tolerance]
+
+
+def drive_all(mechanism: Mechanism, q: Floats, motors: Mask) -> bool:
+    """Whether motors can cause every motion that closure leaves a mechanism at a configuration.
+
+    Args:
+        mechanism: The mechanism.
+        q: Where, closed.
+        motors: Which entries of v have one, shape (nv,).
+    """
+    own, lacking = measured(mechanism), ~motors
+    for group in loop_groups(own.mechanism):
+        place = Place(own.mechanism, q / own.q, group)
+        motions = _motions(place)
+        if np.linalg.matrix_rank(motions[:, motors[group.entries]], tol=place.tolerance) < len(motions):
+            return False
+        lacking[group.entries] = False
+    return not lacking.any()
+
+
+def _motions(place: Place) -> Floats:
+    """An orthonormal basis of the motions that closure leaves a group, shape (motions, entries)."""
+    _, values, rows = np.linalg.svd(place.weighed)
+    return np.asarray(rows[int((values > place.tolerance * values.max(initial=0.0)).sum()) :])
 
 
 def with_coordinates(place: Place, q: Floats, but: Collection[Joint] = ()) -> Place:

@@ -11,6 +11,7 @@ from tests.stress.questions import MATRICES, NAMED, PROBLEMS, SEARCH, SHUFFLED, 
 
 WEIGHTS = (0.34, 0.24, 0.22, 0.08, 0.06, 0.06)
 LARGEST_SHUFFLED = 5  # joints and loops of kernels whose variables are permuted: their code grows fast
+FEW_MOTORS = 0.2  # of inverse dynamics of trees: motions that some of the joints' motors cause
 METHODS = {"iwim": ("columns", "iim", "eufm", "carpentier"), "mass_matrix": ("columns", "crba")}
 METHODS["inverse_mass_matrix"] = METHODS["iwim"]
 
@@ -47,6 +48,8 @@ def random_question(rng, mechanism, states, way: str, problem: str | None = None
             question.actuated = chosen
         else:
             question.known = {name: _flags(mechanism, name, True) for name in chosen if rng.random() < 0.6}
+    elif problem == "inverse" and rng.random() < FEW_MOTORS:
+        question.actuated = [name for name in moving if rng.random() < 0.6]
     elif problem == "hybrid":
         whole = rng.random() < 0.5
         for name in moving:

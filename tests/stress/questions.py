@@ -90,7 +90,8 @@ def case_of(recipe: Recipe, mechanism, state: State, question: Question) -> Case
         sought = entries_of(mechanism, question.actuated)
         tau = np.where(sought, tau, 0.0)
     possible = True
-    if closed and question.problem != "forward":  # accelerations have to keep loops closed
+    # Accelerations have to keep loops closed, and to be what motors cause.
+    if question.problem != "forward" and (closed or question.actuated is not None):
         caused = oracle.ask(a, tau, nothing, everything)
         possible = _is_regular(caused)
         a = np.asarray(caused["a"].value, dtype=float)

@@ -9,11 +9,12 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.model.sizes.units import described_in
+from tests.folded import bennett
 from tests.helpers import lossy, mixed_tree, relative_error
 from tests.mechanisms import random_planar, random_spatial, single_loop
 from tests.oracles.closed import pinocchio_accelerations
 from tests.oracles.engines import pinocchio_oracle
-from tests.stress.constraints import close, closing_velocity, constraint_rows, moved
+from tests.stress.constraints import close, closing_velocity, constraint_rows, moved, scaled_pseudo_inverse
 from tests.stress.kinematics import LD, SIZES, array, bodies, norm
 from tests.stress.oracle import Oracle, freedom_units
 
@@ -188,3 +189,15 @@ def test_units_make_no_closed_mechanism_singular(make, length):
     assert answered["a"].unique
     assert answered.condition < 10 * expected.condition
     assert relative_error((answered["a"].value / v_units).astype(float), expected["a"].value.astype(float)) < EXACT
+
+
+def test_linkages_that_lose_rank_where_they_are_closed_move_smoothly():
+    """Closed anew after a step, they are where the step led to, but for its square."""
+    mechanism, step = bennett(1.0), LD(1e-4)
+    units = freedom_units(mechanism)
+    q = close(mechanism, array(np.zeros(3)), units)
+    dq = closing_velocity(mechanism, q, array([1.0, 0.0, 0.0]), units)
+    rank = scaled_pseudo_inverse(constraint_rows(mechanism, q, array(np.zeros(3))), units)[1]
+    ends = [close(mechanism, moved(mechanism, q, sign * step * dq), units, rank) for sign in (1, -1)]
+    assert rank == 2
+    np.testing.assert_allclose(np.asarray((ends[0] - ends[1]) / (2 * step), float), np.asarray(dq, float), atol=1e-7)

@@ -181,9 +181,10 @@ class Trial:
 
     def _units(self, kept: str) -> dict[str, Floats]:
         """One column for every unit of what is kept."""
-        causes = ~(self.problem.known_a if kept == "a" else self.problem.known_tau)
         contacts = sum(contact.size for contact in self.problem.contacts)
-        columns = np.concatenate([np.eye(self.mechanism.nv)[causes], np.zeros((contacts, self.mechanism.nv))])
+        columns = np.concatenate(
+            [np.eye(self.mechanism.nv)[list(self.problem.causes)], np.zeros((contacts, self.mechanism.nv))]
+        )
         units = np.broadcast_to(columns, (len(self.states.q), *columns.shape))
         return {"a": np.zeros(units.shape), "tau": np.zeros(units.shape), kept: units}
 
