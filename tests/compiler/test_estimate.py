@@ -203,3 +203,24 @@ def test_noises_of_all_scales_and_kernels_of_all_uses(tmp_path):
     assert kernel.check(q, v, np.ones(6)) == ()
     source, _ = kernel.to_c(tmp_path / "estimator.c")
     assert "readings of the sensors" in source.read_text() + source.with_suffix(".h").read_text()
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 1e-4])
+def test_exact_readings_that_say_nothing_where_axes_line_up(sigma):
+    """A sharp gyroscope's x says all of the tilt but where it turns about y: there the torque has to."""
+    links = (fgd.Link("base"), *(fgd.Link(name, 1.0, inertia=np.eye(3)) for name in ("one", "two")))
+    joints = (
+        fgd.Joint("turn", "revolute", "base", "one"),
+        fgd.Joint("tilt", "revolute", "one", "two", axis=(1.0, 0.0, 0.0)),
+    )
+    mechanism, values = fgd.Mechanism("gimbal", links, joints), np.array([1.0, 2.0, 0.5, 0.1, 0.2])
+
+    def sensors(turn, tilt, angular):
+        gyroscope = fgd.sensors.AngularAcceleration("two", angular, np.array([sigma, 1e3, 1e3]), axes="world")
+        return [fgd.sensors.Torque("turn", turn, 1.0), fgd.sensors.Torque("tilt", tilt, 1.0), gyroscope]
+
+    kernel = fgd.compile(mechanism, "estimate", measurements=sensors(None, None, None))
+    for turn in (0.0, 0.3, np.pi / 2, -np.pi / 2, np.pi):
+        q, v = np.array([turn, 0.2]), np.zeros(2)
+        expected = fgd.estimate(mechanism, q, v, sensors(*values[:2], values[2:])).a
+        assert np.abs(kernel(q, v, values)[0] - expected).max() <= 1e-8 * np.abs(expected).max()

@@ -5,7 +5,7 @@ are chosen (``equations.posterior``), and of all the choices the one whose other
 coefficients at the worst of the states. Readings of torques, accelerations of joints and wrenches from outside are
 preferred unless others are far more exact: with these the graph is that of hybrid dynamics, which the classical
 orderings eliminate cheaply and well at any state. What is lost is bounded, since coefficients are at most `PREFERENCE`
-times as large.
+times as large. The choice has to determine everything where axes line up, too, as far as there is one that does.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ from factorgraph_dyn.spatial import Floats
 PREFERENCE = 32.0
 PREFERRED = (Torque, Acceleration, ExternalWrench)
 TRIED = 8  # ordinary states at which readings are chosen
+BLIND = 1e-6  # of what all readings say: a choice of them that says less leaves something open
+MOST_GROWTH = 1e3  # of coefficients, up to which a choice that sees more is taken: their squares lose digits
+
+Rows = tuple[Floats, Floats]
+Choice = tuple[int, ...]
 
 
 def dependence(mechanism: Mechanism) -> float:
@@ -41,17 +46,37 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
     Raises:
         CompileError: An exact reading repeats what others say exactly.
     """
-    states = sampled_states(mechanism, seed)
-    chosen = slice(SPECIAL, SPECIAL + TRIED)
-    here = ManyStates(mechanism, states.q[chosen], states.v[chosen], natural(mechanism).length)
+    states, unsaid = sampled_states(mechanism, seed), dependence(mechanism)
+    tried = slice(0, SPECIAL + TRIED)
+    here = ManyStates(mechanism, states.q[tried], states.v[tried], natural(mechanism).length)
     plain, nothing = PlainRows(here, problem), np.zeros(problem.size_of(mechanism, "values"))
     found = [plain.evidence(state, nothing) for state in range(here.states)]
     worth = _preferences(mechanism, problem, len(found[0].y))
-    unsaid = dependence(mechanism)
-    rows = [(unit.K, unit.s / worth) for unit, _ in (of_unit_length(evidence, unsaid) for evidence in found)]
-    choices = {tuple(sorted(Basis(K, s, unsaid).chosen)) for K, s in rows}
-    best = min(choices, key=lambda choice: max(_growth(K, s, choice) for K, s in rows))
-    return _readings(mechanism, problem, found[0], best)
+    units = [of_unit_length(evidence, unsaid) for evidence in found]
+    rows = [(unit.K, unit.s / worth) for unit, _ in units]
+    special, ordinary = rows[:SPECIAL], rows[SPECIAL:]
+    usual = np.median([length for _, length in units[SPECIAL:]], axis=0)
+
+    def choices(at: list[Rows]) -> set[Choice]:
+        return {tuple(sorted(Basis(K, s, unsaid).chosen)) for K, s in at}
+
+    def growth(choice: Choice) -> float:
+        return max(_growth(K, s, choice) for K, s in ordinary)
+
+    def blind(choice: Choice) -> int:
+        return sum(_leaves_open(unit.K * (length / usual)[:, None], choice) for unit, length in units[:SPECIAL])
+
+    best = min(choices(ordinary), key=growth)
+    if blind(best):  # where axes line up it says nothing of some motion: others may, and cost little elsewhere
+        others = [choice for choice in choices(special) if len(choice) == len(best) and growth(choice) <= MOST_GROWTH]
+        best = min((best, *others), key=lambda choice: (blind(choice), growth(choice)))
+    return _readings(mechanism, problem, found[SPECIAL], best)
+
+
+def _leaves_open(K: Floats, chosen: Choice) -> bool:
+    """Whether the chosen rows say much less at a state than all rows together."""
+    said, all_said = (np.linalg.svd(rows, compute_uv=False).min(initial=np.inf) for rows in (K[list(chosen)], K))
+    return bool(said < BLIND * all_said)
 
 
 def _preferences(mechanism: Mechanism, problem: Problem, rows: int) -> Floats:
@@ -62,7 +87,7 @@ def _preferences(mechanism: Mechanism, problem: Problem, rows: int) -> Floats:
     return np.concatenate([np.ones(rows - len(said)), np.where(said, PREFERENCE, 1.0)])
 
 
-def _growth(K: Floats, s: Floats, chosen: tuple[int, ...]) -> float:
+def _growth(K: Floats, s: Floats, chosen: Choice) -> float:
     """The largest coefficient with which readings follow from the chosen ones, in standard deviations."""
     first = list(chosen)
     C = np.linalg.lstsq(K[first].T, K.T, rcond=None)[0].T
@@ -70,7 +95,7 @@ def _growth(K: Floats, s: Floats, chosen: tuple[int, ...]) -> float:
     return float(np.max(np.abs(C[noisy]) * s[first] / s[noisy][:, None], initial=0.0))
 
 
-def _readings(mechanism: Mechanism, problem: Problem, evidence: Evidence, chosen: tuple[int, ...]) -> tuple[int, ...]:
+def _readings(mechanism: Mechanism, problem: Problem, evidence: Evidence, chosen: Choice) -> tuple[int, ...]:
     """Rows of evidence as indices of readings."""
     exact = len(evidence.y) - _spoken(mechanism, problem).sum()
     places = np.flatnonzero(_spoken(mechanism, problem))
