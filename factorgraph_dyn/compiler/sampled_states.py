@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import cycle
+from typing import NamedTuple
 
 import numpy as np
 
@@ -164,20 +165,42 @@ def _quarter_turns(mechanism: Mechanism, places: list[Floats], others: list[Floa
         seed: Of the order in which angles are tried.
     """
     found, wishes = places[:1] + others, _quarters_in_loops(mechanism)
-    for k in np.random.default_rng(seed).permutation(len(wishes))[:_QUARTER_TRIES]:
+    order = np.random.default_rng(seed).permutation(len(wishes)).tolist()
+    zeros = [wishes[k] for k in order if not wishes[k].angle]
+    for k in order[:_QUARTER_TRIES]:
         if len(found) == len(places):
             break
-        entry, place, angle = wishes[k]
-        q = places[len(found)].copy()
-        q[place] = angle
-        with suppress(ClosureError):
-            q = close_freely(mechanism, q, np.arange(mechanism.nv) != entry)
-            found += [q] if keeps_freedoms(mechanism, q, places[0]) else []
+        # Another angle at zero, too: files are full of them, and there are more angles than places.
+        beside = next((wish for wish in zeros if wish.entry != wishes[k].entry), None)
+        for together in ([wishes[k], beside], [wishes[k]]) if beside else ([wishes[k]],):
+            q = _turned_to(mechanism, places[len(found)], together)
+            if q is not None and keeps_freedoms(mechanism, q, places[0]):
+                found.append(q)
+                zeros = [wish for wish in zeros if wish not in together]
+                break
     return found + places[len(found) :]
 
 
-def _quarters_in_loops(mechanism: Mechanism) -> list[tuple[int, int, float]]:
-    """The place in v and in q of every angle of a joint within a loop, and every quarter turn of it."""
+def _turned_to(mechanism: Mechanism, q: Floats, wishes: Sequence[Wish]) -> Floats | None:
+    """The closed configuration near q that has some angles as wished; None where there is none."""
+    q, free = q.copy(), np.ones(mechanism.nv, dtype=bool)
+    for wish in wishes:
+        q[wish.place], free[wish.entry] = wish.angle, False
+    with suppress(ClosureError):
+        return close_freely(mechanism, q, free)
+    return None
+
+
+class Wish(NamedTuple):
+    """An angle of a joint within a loop: its place in v and in q, and what it is to be."""
+
+    entry: int
+    place: int
+    angle: float
+
+
+def _quarters_in_loops(mechanism: Mechanism) -> list[Wish]:
+    """Every angle of a joint within a loop at every quarter turn."""
     angles = [
         (mechanism.v_slices[joint.name].start + int(k), mechanism.q_slices[joint.name].start + int(k))
         for group in loop_groups(mechanism)
@@ -185,4 +208,4 @@ def _quarters_in_loops(mechanism: Mechanism) -> list[tuple[int, int, float]]:
         if joint.nq == joint.nv
         for k in np.flatnonzero(joint.turns)
     ]
-    return [(entry, place, turns * np.pi / 2) for entry, place in angles for turns in range(-1, 3)]
+    return [Wish(entry, place, turns * np.pi / 2) for entry, place in angles for turns in range(-1, 3)]
