@@ -41,13 +41,21 @@ class Log:
             row = int(np.argmin(np.diff(columns["t"]) > 0)) + 2
             raise InputError(f"The times t of the log {str(path)!r} do not increase at sample {row}.")
 
-    def read(self, names: Sequence[str]) -> Floats:
-        """Columns side by side, shape (samples, columns), all of them finite."""
+    def check(self, names: Sequence[str]) -> None:
+        """Raise an InputError unless there are these columns."""
         missing = [name for name in names if name not in self.columns]
         if missing:
             raise InputError(
                 f"The log {str(self.path)!r} has no column {', '.join(missing)}. Columns: {', '.join(self.columns)}."
             )
+
+    def width(self, name: str) -> int:
+        """How many numbers a column holds at each sample: one, or those of an array."""
+        return self.columns[name].size // self.samples
+
+    def read(self, names: Sequence[str]) -> Floats:
+        """Columns side by side, shape (samples, columns), all of them finite."""
+        self.check(names)
         parts = [self.columns[name].reshape(self.samples, -1) for name in names]
         table = np.hstack([np.zeros((self.samples, 0)), *parts])
         gaps = np.argwhere(~np.isfinite(table))
