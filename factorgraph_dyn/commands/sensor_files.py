@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from factorgraph_dyn.checks import check_mapping
+from factorgraph_dyn.checks import as_names, check_mapping
 from factorgraph_dyn.equations import sensors as kinds
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.equations.sensors.sensor import OfComponents
@@ -152,7 +152,7 @@ def _entry(entry: dict[str, Any], mechanism: Mechanism, path: Path) -> Iterator[
     check_name(entry["kind"], NAMES, "sensor", f"fgd.sensors ({str(path)!r})", InputError)
     kind: Any = getattr(kinds, entry.pop("kind"))
     columns, value = entry.pop("columns", ()), entry.pop("value", None)
-    columns = (columns,) if isinstance(columns, str) else tuple(map(str, columns))
+    columns = as_names(columns, f"columns of the {kind.__name__} of {str(path)!r}")
     allowed = [field.name for field in fields(kind) if field.name != "value"]
     for key in entry:
         check_name(key, [*allowed, "columns", "value"], "key", f"a {kind.__name__} of {str(path)!r}", InputError)
@@ -162,6 +162,10 @@ def _entry(entry: dict[str, Any], mechanism: Mechanism, path: Path) -> Iterator[
     if places == "*":
         places = [joint.name for joint in mechanism.movable_joints if joint.actuated]
     places = places if isinstance(places, list) else [places]
+    if not places:
+        raise InputError(
+            f"A {kind.__name__} of the sensors file {str(path)!r} is on no {allowed[0]}; name one or more."
+        )
     share, rest = divmod(len(columns), len(places))
     if rest:
         raise InputError(f"{len(columns)} columns cannot be shared by {len(places)} sensors {kind.__name__}.")

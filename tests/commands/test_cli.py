@@ -78,10 +78,14 @@ def test_solve(tmp_path, problem, given):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["compare", "nobody" * 1000], "no robot or file 'nobodynobody"),
         (["compare", "nobody"], "no robot or file 'nobody'. Built-in robots: rrr"),
         (["compare", "rrr", "--orderings", "abba"], "no ordering 'abba'"),
         (["compare", "rrr:4"], "only pendulum, five_bar, four_bar_chain take ':N'"),
         (["compare", "pendulum:1.5"], "a whole number"),
+        (["iwim", "pendulum:²"], "a whole number"),
+        (["compare", f"pendulum:{'9' * 20}"], "it must be a whole number, 1 to 10000"),
+        (["compare", f"four_bar_chain:{'9' * 5000}"], "a whole number"),
         (["draw", "rrr", "-o", "arm.svg", "--ordering", "abba"], "no ordering 'abba'"),
         (["simulate", "rrr", "--plot", "arm.xyz"], ".svg, .png, .pdf"),
         (["bench", "rrr", "--plot", "arm.svg"], "bench papers --plot"),
@@ -97,7 +101,13 @@ def test_errors_are_one_message(words, message):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "not JSON"), ("[]", "must hold an object"), ('{"q": [0, 0, 0]}', "needs q, v, tau")],
+    [
+        ("{", "not JSON"),
+        ("[]", "must hold an object"),
+        ('{"q": [0, 0, 0]}', "needs q, v, tau"),
+        ("[" * 100_000, "cannot be read: it is nested too deeply"),
+        ("9" * 5000, "cannot be read: a whole number has too many digits"),
+    ],
 )
 def test_bad_state_files(tmp_path, content, message):
     path = tmp_path / "state.json"

@@ -118,6 +118,8 @@ def _with_gap(rows):
         (lambda n, r, s: (n, r, s.replace("value = 0.0", 'value = "none"')), "must be real numbers"),
         (lambda n, r, s: (["acc1" if c == "acc2" else c for c in n], r, s), "several columns acc1"),
         (lambda n, r, s: (n, r, ""), "has no [[sensor]]"),
+        (lambda n, r, s: (n, r, s.replace('["acc1", "acc2", "acc3"]', "5")), "columns of the Acceleration"),
+        (lambda n, r, s: (n, r, s.replace('"*"', "[]")), "is on no joint; name one or more"),
     ],
 )
 def test_bad_logs_and_sensors_are_refused_in_words(tmp_path, spoil, message):
