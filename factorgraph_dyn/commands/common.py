@@ -71,7 +71,7 @@ def split_names(text: str | None) -> list[str]:
 def find_robot(name: str) -> Mechanism:
     """The mechanism of a built-in name, such as puma560 or pendulum:5, or of a model file."""
     kind, _, size = name.partition(":")
-    there = os.path.exists(name)  # noqa: PTH110  # unlike Path.exists, False for names that no file can have
+    there = os.path.exists(name)  # unlike Path.exists, False for names that no file can have
     if kind in robots.BUILT_IN and not there:
         build = robots.BUILT_IN[kind]
         if not size:
@@ -90,7 +90,7 @@ def find_robot(name: str) -> Mechanism:
         return load(name)
     what = "file" if Path(name).suffix.lower() in MODEL_FILES or Path(name).name != name else "robot or file"
     raise InputError(
-        f"There is no {what} {shown(name)}. Built-in robots: {', '.join(robots.BUILT_IN)}; or give the "
+        f"There is no {what} {name!r}. Built-in robots: {', '.join(robots.BUILT_IN)}; or give the "
         "path of a URDF, MJCF or SDF file."
     )
 
