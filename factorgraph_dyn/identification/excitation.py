@@ -11,7 +11,7 @@ al., 1997). A count of candidates and a seed determine the answer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,12 @@ from factorgraph_dyn.motion.logs import joint_columns, write_log
 from factorgraph_dyn.solve.trajectory import Trajectory, recorded
 from factorgraph_dyn.spatial import Floats
 
-WITHIN = 0.98  # of each limit: what lies between samples stays within, too
 PER_PERIOD = 12  # samples of the fastest harmonic
+# Of each limit: between so many samples a sum of harmonics exceeds them by no more (Ehlich and Zeller, 1964).
+WITHIN = float(np.cos(np.pi / PER_PERIOD))
+WITHIN_EFFORT = 0.98  # torques are no such sums: the best motion's are looked at again, at so many times more samples,
+FINER, WITHIN_FINER = 64, 0.999
+SHRINK, MOST_SHRINKS = 0.98, 40  # and it is made smaller until they hold there
 FIRST = 0.1  # share of the candidates that are drawn at random before the best is varied
 FIRST_STEP = 0.5  # of the first variations, beside coefficients of order one
 FASTER, SLOWER = 1.3, 0.93  # how steps grow where they help and shrink where not: one in five should help
@@ -177,9 +181,15 @@ def excitation(
     shown = watched(range(check_count(candidates, "candidates")), "motions", progress)
     best, cost, looked_at = _search(judge, random_generator(seed, "seed"), room, shown, candidates)
     if not np.isfinite(cost) or judge.strain(best) > 1.0:
-        raise InputError(judge.too_strong(best))
+        raise InputError(judge.too_strong(judge.strains(best)))
     sines, cosines = room.coefficients(best)
-    return Excitation(mechanism, room.duration, room.centre, sines, cosines, judge.condition(best), looked_at)
+    for _ in range(MOST_SHRINKS):
+        motion = Excitation(mechanism, room.duration, room.centre, sines, cosines, np.inf, looked_at)
+        strains = judge.strains_between(motion)
+        if (strains <= 1.0).all():
+            return replace(motion, condition=judge.condition_of(room.samples_of(sines, cosines)))
+        sines, cosines = SHRINK * sines, SHRINK * cosines
+    raise InputError(judge.too_strong(strains))
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +259,10 @@ class _Room:
 
     def samples(self, numbers: Floats) -> Samples:
         """The motion at some times, without torques."""
-        sines, cosines = self.coefficients(numbers)
+        return self.samples_of(*self.coefficients(numbers))
+
+    def samples_of(self, sines: Floats, cosines: Floats) -> Samples:
+        """The motion of these coefficients, likewise."""
         q, v, a = (s @ sines + c @ cosines for s, c in self.waves)
         return Samples(self.centre + q, v, a, np.zeros_like(v))
 
@@ -285,7 +298,11 @@ class _Judge:
 
     def condition(self, numbers: Floats) -> float:
         """The condition number of the regressor with columns of length one; infinite where data leave some out."""
-        X = self.columns.regressor(self.room.samples(numbers))[:, :, list(self.base.kept)] / self.sizes[:, None]
+        return self.condition_of(self.room.samples(numbers))
+
+    def condition_of(self, samples: Samples) -> float:
+        """That of a motion."""
+        X = self.columns.regressor(samples)[:, :, list(self.base.kept)] / self.sizes[:, None]
         R: Floats = np.asarray(np.linalg.qr(X.reshape(-1, len(self.base)), mode="r"))
         lengths = np.linalg.norm(R, axis=0)
         values = np.linalg.svd(R / np.where(lengths > 0, lengths, 1.0), compute_uv=False)
@@ -293,11 +310,21 @@ class _Judge:
 
     def strain(self, numbers: Floats) -> float:
         """The largest torque beside what the motors have."""
-        return float(self._strains(numbers).max(initial=0.0))
+        return float(self.strains(numbers).max(initial=0.0))
 
-    def too_strong(self, numbers: Floats) -> str:
+    def strains(self, numbers: Floats) -> Floats:
+        """The largest torque of each freedom beside what its motor has, shape (nv,)."""
+        samples = self.room.samples(numbers)
+        return self._strains(samples.q, samples.v, samples.a, WITHIN_EFFORT)
+
+    def strains_between(self, motion: Excitation) -> Floats:
+        """The same between the samples of the search, too."""
+        t = np.linspace(0.0, motion.duration, FINER * len(self.room.t), endpoint=False)
+        return self._strains(motion.q(t), motion.v(t), motion.a(t), WITHIN_FINER)
+
+    def too_strong(self, strains: Floats) -> str:
         """Why the best motion is not good enough."""
-        mechanism, strains = self.columns.mechanism, self._strains(numbers)
+        mechanism = self.columns.mechanism
         weak = [
             f"{joint.name} ({100 * strains[mechanism.v_slices[joint.name]].max():.0f} %)"
             for joint in mechanism.movable_joints
@@ -310,12 +337,10 @@ class _Judge:
             "duration, a lower velocity_limit or more candidates."
         )
 
-    def _strains(self, numbers: Floats) -> Floats:
+    def _strains(self, q: Floats, v: Floats, a: Floats, within: float) -> Floats:
         if np.isinf(self.efforts).all():
             return np.zeros_like(self.efforts)
-        samples = self.room.samples(numbers)
-        tau = self._kernel(samples.q, samples.v, samples.a)
-        return np.asarray(np.abs(tau).max(axis=0) / (WITHIN * self.efforts))
+        return np.asarray(np.abs(self._kernel(q, v, a)).max(axis=0) / (within * self.efforts))
 
     @cached_property
     def _kernel(self) -> Any:
