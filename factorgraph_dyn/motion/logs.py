@@ -21,7 +21,7 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.spatial import Floats
 
-GAP = 5.0  # of the usual step around it: what is longer is a pause, of which a window tells nothing
+PAUSE = 5.0  # of the usual step around it: what is longer is a pause, of which a window tells nothing
 
 
 class Log:
@@ -228,7 +228,7 @@ def _check_gaps(t: Floats, window: int) -> None:
     steps = np.diff(t)
     around = sliding_window_view(np.pad(steps, window, mode="reflect"), 2 * window + 1)
     usual = np.median(around, axis=1)
-    long = np.flatnonzero(steps > GAP * usual)
+    long = np.flatnonzero(steps > PAUSE * usual)
     if len(long):
         first = int(long[0])
         raise InputError(
