@@ -44,7 +44,7 @@ NAN = np.full(3, np.nan)
         (lambda: fgd.forward_dynamics(RRR, ZERO, ZERO, ZERO, method="magic"), "sequential, multifrontal"),
         (lambda: fgd.mass_matrix(RRR, np.zeros(4)), "q has shape"),
         (lambda: fgd.compare_orderings(RRR, "sideways"), "forward, inverse, hybrid"),
-        (lambda: fgd.robots.pendulum(0), "whole number, 1 or more"),
+        (lambda: fgd.robots.pendulum(0), "whole number, 1 to 10000"),
         (lambda: fgd.robots.random_tree(3, seed=0, kinds=("hinge",)), "'hinge'"),
     ],
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from factorgraph_dyn.checks import shown
 from factorgraph_dyn.equations.problem import PROBLEM_NAMES, SEARCHED_NAMES, SOLVED_NAMES
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, robots
@@ -69,17 +71,20 @@ def split_names(text: str | None) -> list[str]:
 def find_robot(name: str) -> Mechanism:
     """The mechanism of a built-in name, such as puma560 or pendulum:5, or of a model file."""
     kind, _, size = name.partition(":")
-    if kind in robots.BUILT_IN and not Path(name).exists():
+    there = os.path.exists(name)  # unlike Path.exists, False for names that no file can have
+    if kind in robots.BUILT_IN and not there:
         build = robots.BUILT_IN[kind]
         if not size:
             return build()
         sized = [other for other, builder in robots.BUILT_IN.items() if inspect.signature(builder).parameters]
-        if kind not in sized or not size.isdigit():
+        count = _whole_number(size)
+        if kind not in sized or count is None:
             raise InputError(
-                f"There is no robot {name!r}: only {', '.join(sized)} take ':N', a whole number, such as pendulum:5."
+                f"There is no robot {shown(name)}: only {', '.join(sized)} take ':N', a whole number, such as "
+                "pendulum:5."
             )
-        return build(int(size))  # type: ignore[call-arg]
-    if Path(name).exists() or kind == "robot_descriptions":
+        return build(count)  # type: ignore[call-arg]
+    if there or kind == "robot_descriptions":
         from factorgraph_dyn.model.files.load import load
 
         return load(name)
@@ -88,3 +93,11 @@ def find_robot(name: str) -> Mechanism:
         f"There is no {what} {name!r}. Built-in robots: {', '.join(robots.BUILT_IN)}; or give the "
         "path of a URDF, MJCF or SDF file."
     )
+
+
+def _whole_number(text: str) -> int | None:
+    """The number that plain digits say; None for anything else, and for what is too long to be read."""
+    try:
+        return int(text) if text.isascii() and text.isdigit() else None
+    except ValueError:
+        return None

@@ -133,11 +133,16 @@ def _entries(values: Any) -> Any:
 
 def _read_state(path: Path, problem: str) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"The state file {str(path)!r} cannot be read: {error.strerror}.") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"The state file {str(path)!r} is not JSON: {error}.") from None
+    except (RecursionError, ValueError) as error:  # of JSON's words, but no state's
+        reason = (
+            "it is nested too deeply" if isinstance(error, RecursionError) else "a whole number has too many digits"
+        )
+        raise InputError(f"The state file {str(path)!r} cannot be read: {reason}.") from None
     needed = PROBLEMS[problem].arguments
     if not isinstance(content, dict):
         raise InputError(f"The state file {str(path)!r} must hold an object with {', '.join(needed)}.")

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from factorgraph_dyn.commands.common import FormatOption, RobotArgument, find_robot
-from factorgraph_dyn.commands.sensor_files import read_sensors
+from factorgraph_dyn.commands.sensor_files import read_readings, read_sensors
 from factorgraph_dyn.compiler import Kernel, compile
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.equations.sensors.together import outside_frames, stacked_noise
@@ -75,7 +75,7 @@ def estimate_log(
     if output is not None:
         check_log_path(output)
     logged, read = read_sensors(sensors, mechanism), read_log(log)
-    values = np.hstack([each.readings(mechanism, read) for each in logged])
+    values = read_readings(logged, mechanism, read)
     samples = Samples(read.t, read.joints(mechanism, "q"), read.joints(mechanism, "v"), values)
     measured = [each.sensor for each in logged]
     names = ["a", "tau", *(f"W[{frame}]" for frame in outside_frames(measured))]

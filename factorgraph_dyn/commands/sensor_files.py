@@ -7,28 +7,39 @@
     columns = ["tau_1", "tau_2"]     # of the log, where they are not called Torque[shoulder], Torque[elbow]
     value = 0.0                      # instead of columns, for what never changes
 
-Other keys are those of the class: components, axes, terms. A name that stands twice is two sensors.
+Other keys are those of the class: components, axes, terms. A name that stands twice is two sensors, and no column is
+read by both. Components have columns of their own, such as Accelerometer[hand].x, also where one alone is read;
+Accelerometer[hand] alone is an array of all, or what its only sensor reads.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from factorgraph_dyn.checks import check_mapping
+from factorgraph_dyn.checks import as_names, check_mapping
 from factorgraph_dyn.equations import sensors as kinds
 from factorgraph_dyn.equations.sensors import Sensor
+from factorgraph_dyn.equations.sensors.sensor import OfComponents
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.logs import Log, entry_names
 from factorgraph_dyn.spatial import Floats
 
 NAMES = tuple(name for name in kinds.__all__ if name != "Sensor")
+
+
+class Entry(NamedTuple):
+    """One number a sample: a column of a log, or one of an array's."""
+
+    column: str
+    number: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,26 +55,73 @@ class LoggedSensor:
     columns: tuple[str, ...]
     value: Any
 
-    def readings(self, mechanism: Mechanism, log: Log) -> Floats:
-        """What it reads at every sample, shape (samples, size)."""
+    @property
+    def title(self) -> str:
+        """What messages call it, with its components where it does not read all."""
+        components = getattr(self.sensor, "components", None)
+        return self.sensor.label + ("" if components is None else f" ({', '.join(np.atleast_1d(components).tolist())})")
+
+    def always(self, mechanism: Mechanism) -> Floats | None:
+        """What it reads at every sample alike, shape (size,); None where the log tells."""
+        if self.value is None and not np.isinf(self.sensor.noise(mechanism).s).all():
+            return None
+        return replace(self.sensor, value=self.value).values(mechanism)  # type: ignore[type-var]
+
+    def entries(self, mechanism: Mechanism, log: Log, alone: bool) -> list[Entry]:
+        """Where each number that it reads is in the log; ``alone`` where no other sensor has its label."""
         size = self.sensor.size(mechanism)
-        if self.value is not None or np.isinf(self.sensor.noise(mechanism).s).all():
-            always = replace(self.sensor, value=self.value).values(mechanism)  # type: ignore[type-var]
-            return np.array(np.broadcast_to(always, (log.samples, size)))
-        columns = self.columns or self._usual_columns(log, size)
-        found = log.read(columns)
-        if found.shape[1] != size:
-            raise InputError(
-                f"{self.sensor.label} reads {size} numbers; its columns {', '.join(columns)} hold {found.shape[1]}."
-            )
+        if not self.columns and isinstance(self.sensor, OfComponents):
+            return self._of_components(self.sensor, log, size, alone)
+        label = self.sensor.label
+        columns = self.columns or ((label,) if label in log.columns else entry_names(label, range(size)))
+        return self._all_entries(columns, log, size)
+
+    def _of_components(self, sensor: OfComponents, log: Log, size: int, alone: bool) -> list[Entry]:
+        """Columns such as Accelerometer[hand].x, or those of one array; a plain column only where it is no riddle."""
+        label, names = sensor.label, sensor.names
+        chosen = names if sensor.components is None else np.atleast_1d(sensor.components).tolist()
+        own = [f"{label}.{name}" for name in chosen]
+        told_apart = any(f"{label}.{name}" in log.columns for name in names)
+        if label in log.columns and not told_apart:
+            if log.width(label) == len(names):
+                return [Entry(label, names.index(name)) for name in chosen]
+            if alone:
+                return self._all_entries((label,), log, size)
+        return self._all_entries(own, log, size)
+
+    def _all_entries(self, columns: Sequence[str], log: Log, size: int) -> list[Entry]:
+        log.check(columns)
+        found = [Entry(name, k) for name in columns for k in range(log.width(name))]
+        if len(found) != size:
+            raise InputError(f"{self.title} reads {size} numbers; its columns {', '.join(columns)} hold {len(found)}.")
         return found
 
-    def _usual_columns(self, log: Log, size: int) -> tuple[str, ...]:
-        """One for each entry, unless the log holds them as one array."""
-        if self.sensor.label in log.columns:
-            return (self.sensor.label,)
-        components: Any = getattr(self.sensor, "components", None) or getattr(self.sensor, "names", range(size))
-        return tuple(entry_names(self.sensor.label, np.atleast_1d(components).tolist()))
+
+def read_readings(logged: Sequence[LoggedSensor], mechanism: Mechanism, log: Log) -> Floats:
+    """What all sensors read at every sample, side by side, shape (samples, sum of sizes).
+
+    Raises:
+        InputError: The log lacks columns, has gaps, or two sensors would read the same numbers: they count for
+            independent of each other.
+    """
+    always = [each.always(mechanism) for each in logged]
+    told = [each for each, value in zip(logged, always, strict=True) if value is None]
+    labels = Counter(each.sensor.label for each in told if not each.columns)
+    readers: dict[Entry, LoggedSensor] = {}
+    parts = [np.zeros((log.samples, 0))]
+    for each, value in zip(logged, always, strict=True):
+        if value is not None:
+            parts.append(np.broadcast_to(value, (log.samples, len(value))))
+            continue
+        for entry in each.entries(mechanism, log, labels[each.sensor.label] == 1):
+            if entry in readers:
+                raise InputError(
+                    f"{readers[entry].title} and {each.title} both read the column {entry.column} of the log "
+                    f"{str(log.path)!r}; give one of them columns = [...] of its own, or leave it out."
+                )
+            readers[entry] = each
+            parts.append(log.read([entry.column])[:, [entry.number]])
+    return np.hstack(parts)
 
 
 def read_sensors(path: Path, mechanism: Mechanism) -> list[LoggedSensor]:
@@ -94,7 +152,7 @@ def _entry(entry: dict[str, Any], mechanism: Mechanism, path: Path) -> Iterator[
     check_name(entry["kind"], NAMES, "sensor", f"fgd.sensors ({str(path)!r})", InputError)
     kind: Any = getattr(kinds, entry.pop("kind"))
     columns, value = entry.pop("columns", ()), entry.pop("value", None)
-    columns = (columns,) if isinstance(columns, str) else tuple(map(str, columns))
+    columns = as_names(columns, f"columns of the {kind.__name__} of {str(path)!r}")
     allowed = [field.name for field in fields(kind) if field.name != "value"]
     for key in entry:
         check_name(key, [*allowed, "columns", "value"], "key", f"a {kind.__name__} of {str(path)!r}", InputError)
@@ -104,6 +162,10 @@ def _entry(entry: dict[str, Any], mechanism: Mechanism, path: Path) -> Iterator[
     if places == "*":
         places = [joint.name for joint in mechanism.movable_joints if joint.actuated]
     places = places if isinstance(places, list) else [places]
+    if not places:
+        raise InputError(
+            f"A {kind.__name__} of the sensors file {str(path)!r} is on no {allowed[0]}; name one or more."
+        )
     share, rest = divmod(len(columns), len(places))
     if rest:
         raise InputError(f"{len(columns)} columns cannot be shared by {len(places)} sensors {kind.__name__}.")

@@ -11,7 +11,7 @@ al., 1997). A count of candidates and a seed determine the answer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,26 +19,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_count, check_path, check_positive, random_generator, real_numbers
+from factorgraph_dyn.checks import check_count, check_path, check_positive, random_generator
 from factorgraph_dyn.compiler import compile
 from factorgraph_dyn.equations.free import EFFECTS
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.identification.base import Base, find_base
 from factorgraph_dyn.identification.columns import Columns, make_columns
+from factorgraph_dyn.identification.excitable import check_plain, limits_of
 from factorgraph_dyn.identification.freedoms import Freedoms
 from factorgraph_dyn.identification.progress import watched
 from factorgraph_dyn.identification.samples import Samples
-from factorgraph_dyn.model import Mechanism, check_mechanism, check_movable
-from factorgraph_dyn.model.parts import Joint
+from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.sizes.carried import carried
-from factorgraph_dyn.model.sizes.units import natural_rate
 from factorgraph_dyn.motion.joint_limits import limited
 from factorgraph_dyn.motion.logs import joint_columns, write_log
 from factorgraph_dyn.solve.trajectory import Trajectory, recorded
 from factorgraph_dyn.spatial import Floats
 
-WITHIN = 0.98  # of each limit: what lies between samples stays within, too
 PER_PERIOD = 12  # samples of the fastest harmonic
+# Of each limit: between so many samples a sum of harmonics exceeds them by no more (Ehlich and Zeller, 1964).
+WITHIN = float(np.cos(np.pi / PER_PERIOD))
+WITHIN_EFFORT = 0.98  # torques are no such sums: the best motion's are looked at again, at so many times more samples,
+FINER, WITHIN_FINER = 64, 0.999
+SHRINK, MOST_SHRINKS = 0.98, 40  # and it is made smaller until they hold there
 FIRST = 0.1  # share of the candidates that are drawn at random before the best is varied
 FIRST_STEP = 0.5  # of the first variations, beside coefficients of order one
 FASTER, SLOWER = 1.3, 0.93  # how steps grow where they help and shrink where not: one in five should help
@@ -165,21 +168,27 @@ def excitation(
         (4.0, True)
     """
     columns = make_columns(check_mechanism(mechanism), links, effects)
-    _check_plain(mechanism)
+    check_plain(mechanism)
     room = _Room(
         mechanism,
         check_positive(duration, "duration", InputError),
         check_count(harmonics, "harmonics", 2),
-        _limit(mechanism, velocity_limit, "velocity_limit"),
-        _limit(mechanism, acceleration_limit, "acceleration_limit"),
+        limits_of(mechanism, velocity_limit, "velocity_limit"),
+        limits_of(mechanism, acceleration_limit, "acceleration_limit"),
     )
     judge = _Judge(columns, room)
     shown = watched(range(check_count(candidates, "candidates")), "motions", progress)
     best, cost, looked_at = _search(judge, random_generator(seed, "seed"), room, shown, candidates)
     if not np.isfinite(cost) or judge.strain(best) > 1.0:
-        raise InputError(judge.too_strong(best))
+        raise InputError(judge.too_strong(judge.strains(best)))
     sines, cosines = room.coefficients(best)
-    return Excitation(mechanism, room.duration, room.centre, sines, cosines, judge.condition(best), looked_at)
+    for _ in range(MOST_SHRINKS):
+        motion = Excitation(mechanism, room.duration, room.centre, sines, cosines, np.inf, looked_at)
+        strains = judge.strains_between(motion)
+        if (strains <= 1.0).all():
+            return replace(motion, condition=judge.condition_of(room.samples_of(sines, cosines)))
+        sines, cosines = SHRINK * sines, SHRINK * cosines
+    raise InputError(judge.too_strong(strains))
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +258,10 @@ class _Room:
 
     def samples(self, numbers: Floats) -> Samples:
         """The motion at some times, without torques."""
-        sines, cosines = self.coefficients(numbers)
+        return self.samples_of(*self.coefficients(numbers))
+
+    def samples_of(self, sines: Floats, cosines: Floats) -> Samples:
+        """The motion of these coefficients, likewise."""
         q, v, a = (s @ sines + c @ cosines for s, c in self.waves)
         return Samples(self.centre + q, v, a, np.zeros_like(v))
 
@@ -285,7 +297,11 @@ class _Judge:
 
     def condition(self, numbers: Floats) -> float:
         """The condition number of the regressor with columns of length one; infinite where data leave some out."""
-        X = self.columns.regressor(self.room.samples(numbers))[:, :, list(self.base.kept)] / self.sizes[:, None]
+        return self.condition_of(self.room.samples(numbers))
+
+    def condition_of(self, samples: Samples) -> float:
+        """That of a motion."""
+        X = self.columns.regressor(samples)[:, :, list(self.base.kept)] / self.sizes[:, None]
         R: Floats = np.asarray(np.linalg.qr(X.reshape(-1, len(self.base)), mode="r"))
         lengths = np.linalg.norm(R, axis=0)
         values = np.linalg.svd(R / np.where(lengths > 0, lengths, 1.0), compute_uv=False)
@@ -293,11 +309,21 @@ class _Judge:
 
     def strain(self, numbers: Floats) -> float:
         """The largest torque beside what the motors have."""
-        return float(self._strains(numbers).max(initial=0.0))
+        return float(self.strains(numbers).max(initial=0.0))
 
-    def too_strong(self, numbers: Floats) -> str:
+    def strains(self, numbers: Floats) -> Floats:
+        """The largest torque of each freedom beside what its motor has, shape (nv,)."""
+        samples = self.room.samples(numbers)
+        return self._strains(samples.q, samples.v, samples.a, WITHIN_EFFORT)
+
+    def strains_between(self, motion: Excitation) -> Floats:
+        """The same between the samples of the search, too."""
+        t = np.linspace(0.0, motion.duration, FINER * len(self.room.t), endpoint=False)
+        return self._strains(motion.q(t), motion.v(t), motion.a(t), WITHIN_FINER)
+
+    def too_strong(self, strains: Floats) -> str:
         """Why the best motion is not good enough."""
-        mechanism, strains = self.columns.mechanism, self._strains(numbers)
+        mechanism = self.columns.mechanism
         weak = [
             f"{joint.name} ({100 * strains[mechanism.v_slices[joint.name]].max():.0f} %)"
             for joint in mechanism.movable_joints
@@ -310,12 +336,10 @@ class _Judge:
             "duration, a lower velocity_limit or more candidates."
         )
 
-    def _strains(self, numbers: Floats) -> Floats:
+    def _strains(self, q: Floats, v: Floats, a: Floats, within: float) -> Floats:
         if np.isinf(self.efforts).all():
             return np.zeros_like(self.efforts)
-        samples = self.room.samples(numbers)
-        tau = self._kernel(samples.q, samples.v, samples.a)
-        return np.asarray(np.abs(tau).max(axis=0) / (WITHIN * self.efforts))
+        return np.asarray(np.abs(self._kernel(q, v, a)).max(axis=0) / (within * self.efforts))
 
     @cached_property
     def _kernel(self) -> Any:
@@ -341,44 +365,3 @@ def _search(
         if not looked_at:
             raise
     return best, cost, looked_at
-
-
-def _check_plain(mechanism: Mechanism) -> None:
-    """Refuse loops, and joints whose velocities are not the rates of their coordinates."""
-    if mechanism.is_closed_kind:
-        raise InputError(
-            f"Mechanism {mechanism.name!r} has loops or couplings; excitations are found for trees. Choose motions of "
-            "its motors, close the others with mechanism.close, and look at fgd.identify(...).condition."
-        )
-    check_movable(mechanism, "excite")
-    odd = [joint.name for joint in mechanism.movable_joints if not _is_plain(joint)]
-    if odd:
-        raise InputError(
-            f"Joints {', '.join(odd)} of mechanism {mechanism.name!r} have coordinates whose rates are not their "
-            "velocities; excitations are found for hinges, sliders and screws. Lock them: mechanism.lock(joints)."
-        )
-
-
-def _is_plain(joint: Joint) -> bool:
-    if joint.nq != joint.nv:
-        return False
-    q, way = np.linspace(0.3, 0.5, joint.nv), np.linspace(0.2, 0.7, joint.nv)
-    return bool(np.all(joint.type.moved(joint.axes, q, way) == q + way))
-
-
-def _limit(mechanism: Mechanism, given: npt.ArrayLike | None, name: str) -> Floats:
-    """The limit of each freedom: what is given, what joints say, or the speed at which the mechanism falls."""
-    joints = mechanism.movable_joints
-    if given is not None:
-        try:
-            values = np.broadcast_to(real_numbers(given, name, InputError), mechanism.nv).copy()
-        except ValueError:
-            raise InputError(f"{name} must be a number or one for each of {mechanism.nv} freedoms.") from None
-        if not (values > 0).all():
-            raise InputError(f"{name} must be positive; it is {values.tolist()}.")
-        return values
-    if name == "acceleration_limit":
-        return np.full(mechanism.nv, np.inf)
-    own = np.concatenate([np.broadcast_to(joint.velocity_limit, joint.nv) for joint in joints])
-    falls = (natural_rate(mechanism) or 1.0) * np.concatenate([j.freedom_units(mechanism.size) for j in joints])
-    return np.where(np.isfinite(own) & (own > 0), own, falls)

@@ -15,12 +15,13 @@ from pathlib import Path
 from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.spatial import Floats
 
-UNEVEN = 0.2  # of the usual step: what differs by more is a gap
+PAUSE = 5.0  # of the usual step around it: what is longer is a pause, of which a window tells nothing
 
 
 class Log:
@@ -40,13 +41,21 @@ class Log:
             row = int(np.argmin(np.diff(columns["t"]) > 0)) + 2
             raise InputError(f"The times t of the log {str(path)!r} do not increase at sample {row}.")
 
-    def read(self, names: Sequence[str]) -> Floats:
-        """Columns side by side, shape (samples, columns), all of them finite."""
+    def check(self, names: Sequence[str]) -> None:
+        """Raise an InputError unless there are these columns."""
         missing = [name for name in names if name not in self.columns]
         if missing:
             raise InputError(
                 f"The log {str(self.path)!r} has no column {', '.join(missing)}. Columns: {', '.join(self.columns)}."
             )
+
+    def width(self, name: str) -> int:
+        """How many numbers a column holds at each sample: one, or those of an array."""
+        return self.columns[name].size // self.samples
+
+    def read(self, names: Sequence[str]) -> Floats:
+        """Columns side by side, shape (samples, columns), all of them finite."""
+        self.check(names)
         parts = [self.columns[name].reshape(self.samples, -1) for name in names]
         table = np.hstack([np.zeros((self.samples, 0)), *parts])
         gaps = np.argwhere(~np.isfinite(table))
@@ -106,7 +115,7 @@ def read_log(path: Path) -> Log:
     try:
         if path.suffix == ".npz":
             return _read_npz(path)
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:  # spreadsheets begin with a mark
             return _read_csv(path, list(csv.reader(file)))
     except OSError as error:
         raise InputError(f"The log {str(path)!r} cannot be read: {error.strerror or error}.") from None
@@ -173,28 +182,56 @@ def _read_csv(path: Path, rows: list[list[str]]) -> Log:
 
 
 def differentiated(t: Floats, values: Floats, window: int) -> tuple[Floats, slice]:
-    """Rates of change by straight lines through as many neighbours, and the samples that have all of them.
+    """Rates of change by parabolas through as many neighbours, and the samples that have all of them.
+
+    At equal distances the slope of a parabola at its middle sample is that of a straight line; elsewhere a line's is
+    that of another time.
 
     Args:
-        t: Times at equal distances, s, shape (samples,).
+        t: Increasing times, s, shape (samples,).
         values: Shape (samples, ...).
-        window: Number of samples of a line, odd, 3 or more: more smooth noise more, and quick changes, too.
+        window: Number of samples of a parabola, odd, 3 or more: more smooth noise more, and quick changes, too.
 
     Raises:
-        InputError: Times with gaps, or fewer samples than a line takes.
+        InputError: Times with gaps, or fewer samples than a parabola takes.
     """
     half = window // 2
     if window < 3 or window % 2 == 0 or len(t) < window:
         raise InputError(f"window is {window}; it must be an odd number of samples, 3 to {len(t)}.")
-    steps = np.diff(t)
-    usual = float(np.median(steps))
-    odd = np.flatnonzero(np.abs(steps - usual) > UNEVEN * usual)
-    if len(odd):
-        raise InputError(
-            f"The log has a gap: from t = {t[odd[0]]:g} s to {t[odd[0] + 1]:g} s, and {usual:g} s elsewhere. "
-            "Accelerations are not found across gaps: give them as columns a[joint], or a log of each part."
-        )
-    reach = np.arange(-half, half + 1)
+    _check_gaps(t, window)
     inner = slice(half, len(t) - half)
-    slope = sum(k * values[half + k : len(t) - half + k] for k in reach.tolist())
-    return np.asarray(slope / (usual * float(reach @ reach))), inner
+    weights = _slope_weights(t, half)
+    parts = (
+        np.expand_dims(weight, tuple(range(1, values.ndim))) * values[k : len(t) - 2 * half + k]
+        for k, weight in enumerate(weights)
+    )
+    return np.asarray(sum(parts)), inner
+
+
+def _slope_weights(t: Floats, half: int) -> Floats:
+    """What each neighbour's value counts for in the slope of the parabola at a sample, shape (window, samples).
+
+    Of the columns 1, x and x^2 of a least-squares fit, with x the time from the middle, the part r of x that the others
+    do not tell gives the slope: r / (r . x).
+    """
+    count = len(t) - 2 * half
+    x = np.array([t[k : count + k] - t[half : half + count] for k in range(2 * half + 1)])
+    span = x[-1] - x[0]
+    x /= span
+    rest, squares = x - x.mean(axis=0), x**2 - (x**2).mean(axis=0)
+    rest -= squares * ((rest * squares).sum(axis=0) / (squares**2).sum(axis=0))
+    return np.asarray(rest / ((rest * x).sum(axis=0) * span))
+
+
+def _check_gaps(t: Floats, window: int) -> None:
+    """Refuse steps that are far longer than those around them; steps may change, and be lost now and then."""
+    steps = np.diff(t)
+    around = sliding_window_view(np.pad(steps, window, mode="reflect"), 2 * window + 1)
+    usual = np.median(around, axis=1)
+    long = np.flatnonzero(steps > PAUSE * usual)
+    if len(long):
+        first = int(long[0])
+        raise InputError(
+            f"The log has a gap: from t = {t[first]:g} s to {t[first + 1]:g} s, and steps of {usual[first]:g} s around "
+            "it. Accelerations are not found across gaps: give them as columns a[joint], or a log of each part."
+        )

@@ -94,7 +94,7 @@ def read(path: Path) -> SavedOrdering:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise OrderingError(f"The results file {str(path)!r} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise OrderingError(
             f"{str(path)!r} is not a results file: its JSON is broken ({error}). Search again, or name another file."
         ) from error

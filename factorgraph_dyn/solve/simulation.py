@@ -66,7 +66,7 @@ def simulate(
         q0: Coordinates at the start, closed, shape (nq,).
         v0: Velocities at the start, shape (nv,).
         torque: A function of (t, q, v), a constant, or None for none; N m and N, shape (nv,).
-        duration: s; rounded to whole steps.
+        duration: s; rounded to whole steps, one at least.
         step: s.
         method: "rk4" or "semi_implicit".
         engine: "graph" eliminates at every step; or any function of (q, v, tau) that gives a, such as the

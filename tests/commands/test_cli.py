@@ -7,11 +7,13 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from tests.folded import parallelogram
 
 
 def run(*words: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
@@ -78,10 +80,14 @@ def test_solve(tmp_path, problem, given):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["compare", "nobody" * 1000], "no robot or file 'nobodynobody"),
         (["compare", "nobody"], "no robot or file 'nobody'. Built-in robots: rrr"),
         (["compare", "rrr", "--orderings", "abba"], "no ordering 'abba'"),
         (["compare", "rrr:4"], "only pendulum, five_bar, four_bar_chain take ':N'"),
         (["compare", "pendulum:1.5"], "a whole number"),
+        (["iwim", "pendulum:²"], "a whole number"),
+        (["compare", f"pendulum:{'9' * 20}"], "it must be a whole number, 1 to 10000"),
+        (["compare", f"four_bar_chain:{'9' * 5000}"], "a whole number"),
         (["draw", "rrr", "-o", "arm.svg", "--ordering", "abba"], "no ordering 'abba'"),
         (["simulate", "rrr", "--plot", "arm.xyz"], ".svg, .png, .pdf"),
         (["bench", "rrr", "--plot", "arm.svg"], "bench papers --plot"),
@@ -97,7 +103,13 @@ def test_errors_are_one_message(words, message):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "not JSON"), ("[]", "must hold an object"), ('{"q": [0, 0, 0]}', "needs q, v, tau")],
+    [
+        ("{", "not JSON"),
+        ("[]", "must hold an object"),
+        ('{"q": [0, 0, 0]}', "needs q, v, tau"),
+        ("[" * 100_000, "cannot be read: it is nested too deeply"),
+        ("9" * 5000, "cannot be read: a whole number has too many digits"),
+    ],
 )
 def test_bad_state_files(tmp_path, content, message):
     path = tmp_path / "state.json"
@@ -115,6 +127,23 @@ def test_compile_counts_what_is_asked_for(tmp_path, parameters):
     assert row["multiplications"] == kernel.operations.multiplications
     assert row["accuracy"] == pytest.approx(kernel.accuracy, rel=1e-3)
     assert ("gravity" in (tmp_path / "arm.h").read_text()) == bool(parameters)
+
+
+def test_simulate_tells_what_damping_takes_in_joules(tmp_path):
+    arm = fgd.robots.pendulum(2)
+    damped = replace(arm, joints=[replace(joint, damping=0.4) for joint in arm.joints])
+    damped.save(tmp_path / "arm.json")
+    words = ["simulate", str(tmp_path / "arm.json"), "--seed", "1", "--duration", "0.1", "--format", "json"]
+    (row,) = json.loads(run(*words).stdout)
+    path = fgd.simulate(damped, *damped.random_state(1), duration=0.1)
+    assert row["energy change J"] == pytest.approx(-np.trapezoid(0.4 * (path.v**2).sum(axis=1), path.t), rel=1e-4)
+
+
+def test_simulate_of_folded_loops_says_how_to_begin_elsewhere(tmp_path):
+    parallelogram(1.0, 2.0).save(tmp_path / "linkage.json")
+    done = run("simulate", str(tmp_path / "linkage.json"), "--duration", "0.01", expect=2)
+    assert "--seed 1 begins elsewhere" in done.stderr
+    run("simulate", str(tmp_path / "linkage.json"), "--duration", "0.01", "--seed", "1")
 
 
 def test_simulate_compiles_by_default():

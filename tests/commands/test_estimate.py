@@ -118,6 +118,8 @@ def _with_gap(rows):
         (lambda n, r, s: (n, r, s.replace("value = 0.0", 'value = "none"')), "must be real numbers"),
         (lambda n, r, s: (["acc1" if c == "acc2" else c for c in n], r, s), "several columns acc1"),
         (lambda n, r, s: (n, r, ""), "has no [[sensor]]"),
+        (lambda n, r, s: (n, r, s.replace('["acc1", "acc2", "acc3"]', "5")), "columns of the Acceleration"),
+        (lambda n, r, s: (n, r, s.replace('"*"', "[]")), "is on no joint; name one or more"),
     ],
 )
 def test_bad_logs_and_sensors_are_refused_in_words(tmp_path, spoil, message):
@@ -138,3 +140,71 @@ def test_estimates_are_compiled_with_their_sensors_and_not_searched(tmp_path):
     for wrong in (words, ["compile", "rrr", *sensors]):
         assert "--sensors FILE" in str(CliRunner().invoke(app, wrong).exception)
     assert "estimate" not in CliRunner().invoke(app, ["search", "--help"]).output
+
+
+TORQUES = '[[sensor]]\nkind = "Torque"\njoint = "*"\nsigma = 0.05\n'
+
+
+def accelerometer(*components, more=""):
+    chosen = f"components = {list(components)}\n" if components else ""
+    return f'[[sensor]]\nkind = "Accelerometer"\nframe = "link3"\nsigma = 0.01\n{chosen}{more}'
+
+
+def accelerated(samples=4):
+    """A log with an accelerometer's x, y and z in its last columns, and the accelerations of its joints."""
+    names, rows, _ = log(samples)
+    mechanism, rng, read, moved = fgd.robots.rrr(), np.random.default_rng(3), [], []
+    for row in rows:
+        q, v, a = row[1:4], row[4:7], rng.normal(size=3)
+        made = fgd.inverse_dynamics(mechanism, q, v, a)
+        A, V = made.accelerations["link3"], made.twists["link3"]
+        read.append([*made.tau, *(A[3:] + np.cross(V[:3], V[3:]))])
+        moved.append(a)
+    suffixed = [f"Accelerometer[link3].{axis}" for axis in "xyz"]
+    return [*names[:10], *suffixed], np.column_stack([rows[:, :7], read]), np.array(moved)
+
+
+def found_accelerations(words, tmp_path):
+    out = tmp_path / "estimates.npz"
+    done = CliRunner().invoke(app, [*words, "-o", str(out)])
+    assert done.exit_code == 0, done.exception
+    return np.load(out)["a"]
+
+
+@pytest.mark.parametrize("chosen", [[("x",)], [("x",), ("z",)], [("z", "x")], [("z", "y", "x")], [()]])
+def test_components_are_read_from_columns_or_arrays_of_their_own(tmp_path, chosen):
+    names, rows, exact = accelerated()
+    words = write(tmp_path, names, rows, TORQUES + "".join(accelerometer(*each) for each in chosen))
+    assert np.allclose(found_accelerations(words, tmp_path), exact, atol=1e-8)
+    words[2] = str(tmp_path / "log.npz")
+    np.savez(words[2], **dict(zip(names[:10], rows.T[:10], strict=True)), **{"Accelerometer[link3]": rows[:, 10:]})
+    assert np.allclose(found_accelerations(words, tmp_path), exact, atol=1e-8)
+
+
+def test_a_plain_name_is_what_the_only_sensor_reads(tmp_path):
+    names, rows, exact = accelerated()
+    plain = [*names[:10], "Accelerometer[link3]"]
+    words = write(tmp_path, plain, rows[:, :11], TORQUES + accelerometer("x"))
+    assert np.allclose(found_accelerations(words, tmp_path), exact, atol=1e-8)
+    both = TORQUES + accelerometer("x") + accelerometer("z")
+    for columns, sensors in (
+        (plain, both),
+        ([*plain, *names[11:]], both),
+        ([*plain, *names[11:]], TORQUES + accelerometer("x")),
+    ):
+        done = CliRunner().invoke(app, write(tmp_path, columns, rows[:, : len(columns)], sensors))
+        assert "has no column Accelerometer[link3].x." in str(done.exception)
+
+
+def test_no_column_is_read_twice(tmp_path):
+    names, rows, _ = accelerated()
+    for sensors, words in (
+        (TORQUES + TORQUES, "Torque[joint1] and Torque[joint1] both read the column Torque[joint1]"),
+        (
+            TORQUES + accelerometer("x") + accelerometer("z", more=f'columns = "{names[10]}"\n'),
+            "Accelerometer[link3] (x) and Accelerometer[link3] (z) both read the column Accelerometer[link3].x",
+        ),
+    ):
+        done = CliRunner().invoke(app, write(tmp_path, names, rows, sensors))
+        assert isinstance(done.exception, fgd.InputError)
+        assert words in str(done.exception)

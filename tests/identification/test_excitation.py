@@ -35,6 +35,34 @@ def test_limits_hold_and_it_begins_at_rest():
     assert np.allclose(motion.q(motion.duration), q[0])
 
 
+@pytest.mark.parametrize(("harmonics", "seed"), [(2, 108), (3, 107), (3, 184), (4, 199)])
+def test_limits_hold_between_the_samples_of_the_search(harmonics, seed):
+    motion = fgd.excitation(
+        fgd.robots.pendulum(1),
+        duration=4.0,
+        harmonics=harmonics,
+        candidates=1,
+        velocity_limit=1e3,
+        acceleration_limit=5.0,
+        seed=seed,
+    )
+    assert 4.7 < np.abs(motion.sampled(5000)[3]).max() <= 5.0
+
+
+def test_motions_shrink_until_torques_hold_between_samples(monkeypatch):
+    from factorgraph_dyn.identification import excitation
+
+    arm = limited_arm()
+    arm = replace(arm, joints=[replace(joint, effort_limit=36.0) for joint in arm.joints])
+    monkeypatch.setattr(excitation, "WITHIN_EFFORT", 1.2)  # what the search lets pass
+    for seed in range(2):
+        motion = fgd.excitation(arm, candidates=FEW, seed=seed)
+        assert np.abs(torques(arm, motion.sampled(2000)[1:])).max() <= 36.0
+    monkeypatch.setattr(excitation, "MOST_SHRINKS", 1)
+    with pytest.raises(fgd.InputError, match=r"within effort_limit: joints joint2 \(1"):
+        fgd.excitation(arm, candidates=FEW)
+
+
 def test_it_is_what_identification_finds_and_better_than_chance():
     arm = fgd.robots.puma560()
     chance, chosen = (fgd.excitation(arm, candidates=count, effects=()) for count in (1, 400))

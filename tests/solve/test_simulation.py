@@ -133,3 +133,10 @@ def test_energy_that_is_kept_has_not_drifted_where_nothing_swings():
     for path in (fine, coarse):
         assert path.energy_drift == pytest.approx(np.abs(path.energy / path.energy[0] - 1.0).max(), rel=0.2)
     assert fine.energy_drift < 1e-7 < coarse.energy_drift < 0.1
+
+
+@pytest.mark.parametrize(("duration", "end"), [(0.1, 0.3), (0.4, 0.3), (0.5, 0.6), (0.6, 0.6)])
+def test_durations_are_rounded_to_whole_steps_and_one_at_least(duration, end):
+    path = fgd.simulate(fgd.robots.pendulum(1), [1.0], [0.0], duration=duration, step=0.3)
+    assert path.t[-1] == pytest.approx(end)
+    assert "rounded to whole steps, one at least" in fgd.simulate.__doc__

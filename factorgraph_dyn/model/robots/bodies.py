@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from factorgraph_dyn.model.parts import Link
 
+MOST_LINKS = 10_000  # of built-in mechanisms: more is a slip, and would fill the memory
 # Quarter turns with exact zeros and ones, which a cosine of pi/2 does not give.
 QUARTER_TURN_X = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
 

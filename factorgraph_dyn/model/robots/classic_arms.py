@@ -9,7 +9,7 @@ from factorgraph_dyn.checks import check_count
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link
 from factorgraph_dyn.model.placements import translation
-from factorgraph_dyn.model.robots.bodies import QUARTER_TURN_X, rod
+from factorgraph_dyn.model.robots.bodies import MOST_LINKS, QUARTER_TURN_X, rod
 from factorgraph_dyn.spatial import Floats
 
 
@@ -29,7 +29,7 @@ def rrr() -> Mechanism:
 
 def pendulum(n: int = 1) -> Mechanism:
     """A chain of n rods of 1 m and 1 kg that hang from the base and swing about y."""
-    n = check_count(n, "The number n of a pendulum's links")
+    n = check_count(n, "The number n of a pendulum's links", most=MOST_LINKS)
     links = [Link("base"), *(rod(f"link{i}", 1.0, (0, 0, 0), (0, 0, -1), 0.05) for i in range(1, n + 1))]
     joints = [
         Joint(

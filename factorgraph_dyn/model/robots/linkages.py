@@ -15,7 +15,7 @@ from factorgraph_dyn.checks import check_count
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link, Loop
 from factorgraph_dyn.model.placements import translation
-from factorgraph_dyn.model.robots.bodies import rod
+from factorgraph_dyn.model.robots.bodies import MOST_LINKS, rod
 from factorgraph_dyn.spatial import Floats
 
 LIFT = (0, -1, 0)
@@ -75,7 +75,7 @@ def five_bar(actuated: int = 2) -> Mechanism:
 
 def four_bar_chain(n: int = 3) -> Mechanism:
     """n four-bars in a row, each hanging from the one before: n loops, n freedoms, a motor in each."""
-    n = check_count(n, "The number n of four-bars")
+    n = check_count(n, "The number n of four-bars", most=MOST_LINKS)
     links, joints, loops = [Link("base")], [], []
     above = "base"
     for i in range(1, n + 1):

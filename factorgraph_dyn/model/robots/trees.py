@@ -12,6 +12,7 @@ from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model.joint_kinds import KINDS
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link
+from factorgraph_dyn.model.robots.bodies import MOST_LINKS
 
 
 def random_tree(
@@ -25,7 +26,7 @@ def random_tree(
         branching: Mean number of children of a link that has any: 1 gives a chain, 2 a binary tree.
         kinds: Joint kinds to draw from; ``("all",)`` for every kind.
     """
-    n = check_count(n, "The number n of a random tree's joints")
+    n = check_count(n, "The number n of a random tree's joints", most=MOST_LINKS)
     if check_number(branching, "branching") < 1:
         raise InputError(f"branching is {branching}; it must be at least 1 (a chain).")
     chosen = as_names(kinds, "kinds")
