@@ -186,8 +186,6 @@ class Kernel:
         """
         args = self._in_order(args, named)
         libraries = {library_of(arg) for arg in args} - {None}
-        if "xarray" in libraries:
-            refuse_labelled(args, self._plan.outputs)
         if "dask" in libraries and out is None:
             return in_blocks(self.gufunc, self.signature, self._plan.outputs, args)
         if libraries:
@@ -217,6 +215,7 @@ class Kernel:
                 )
         ordered = (*args, *(named[name] for name in left if name in named))
         self._check_count(ordered)
+        refuse_labelled(ordered, self._plan.outputs, self.mechanism.joint_names)
         return ordered
 
     def _check_count(self, args: Sequence[Any]) -> None:
