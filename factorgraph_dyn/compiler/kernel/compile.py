@@ -46,6 +46,7 @@ from factorgraph_dyn.equations.quantities import shape_of, split_derivative
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism, check_movable
+from factorgraph_dyn.model.joint_kinds import is_shipped
 from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
 
@@ -208,10 +209,21 @@ def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -
         raise
 
 
-def _key(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine) -> str:
+def _key(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine) -> str | None:
     """Where a kernel is kept."""
     words = ordering.key if isinstance(ordering, Ordering) else str(ordering)
-    return cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, words)
+    return kept_name(mechanism, host, problem.key, words)
+
+
+def kept_name(mechanism: Mechanism, host: machine.Machine, *request: str) -> str | None:
+    """Where code of a mechanism is kept on disk; None where it is not.
+
+    A fingerprint has the names of joint kinds. What a kind of that name does is in the package's files, unless someone
+    has registered it from elsewhere: then it may do something else the next time.
+    """
+    if not all(is_shipped(joint.type) for joint in (*mechanism.joints, *mechanism.loops)):
+        return None
+    return cache.key(_versions(), repr(host), mechanism.fingerprint, *request)
 
 
 def _check_axes(mechanism: Mechanism, problem: Problem) -> None:
@@ -388,7 +400,7 @@ def _facts(traced: Traced) -> dict[str, Any]:
 
 
 @memoize
-def versions() -> str:
+def _versions() -> str:
     """Everything but the request that the code depends on: sources, interpreter, NumPy, LLVM."""
     digest = hashlib.sha256()
     package = Path(__file__).parents[2]

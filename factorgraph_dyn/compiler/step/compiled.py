@@ -25,7 +25,7 @@ from factorgraph_dyn.checks import check_choice, real_numbers
 from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_module
 from factorgraph_dyn.compiler.kernel import cache
-from factorgraph_dyn.compiler.kernel.compile import compile, versions
+from factorgraph_dyn.compiler.kernel.compile import compile, kept_name
 from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall, make_fast_function
 from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.kernel.kernel import Kernel
@@ -178,11 +178,11 @@ def compile_step(mechanism: Mechanism, integrator: str = "semi_implicit") -> Ste
 def _kept_code(kernel: Kernel, integrator: str) -> _Code | None:
     """The code of a step, from the cache on disk where it has been compiled before; None where there is none."""
     host = machine.host()
-    parts = (versions(), repr(host), kernel.mechanism.fingerprint, "step", integrator, repr(kernel.ordering))
-    entry = cache.read(cache.key(*parts))
+    name = kept_name(kernel.mechanism, host, "step", integrator, kernel.ordering.key)
+    entry = cache.read(name)
     if entry is None:
         entry = _made(kernel, integrator, host)
-        cache.write(cache.key(*parts), entry)
+        cache.write(name, entry)
     code = machine.load_or_none(entry.code, _ENTRIES, host) if entry.code else None
     return None if code is None else _code(kernel.mechanism, entry.facts, code)
 
