@@ -36,6 +36,7 @@ from factorgraph_dyn.compiler.step.program import OUTPUTS, step_program
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.integrators import INTEGRATORS
+from factorgraph_dyn.motion.kinematics import with_unit_quaternions
 from factorgraph_dyn.spatial import Floats
 
 ARGUMENTS = ("q", "v", "tau", "step")
@@ -83,6 +84,7 @@ class StepKernel:
     """An integration step of a mechanism, with derivatives.
 
     A state that the kernel of accelerations has no answer for, or that turns by more than 8 rad in the step, gives nan.
+    Quaternions of any length stand for their rotation, as in kernels.
 
     Attributes:
         mechanism: What moves.
@@ -101,6 +103,7 @@ class StepKernel:
         self._step = partial(chained_step, kernel, integrator) if code is None else code.gufunc
         fast = None if code is None else make_fast_function(code.address, "step", ARGUMENTS, self._checked, code)
         self._function: Function = self._checked if fast is None else fast
+        self._has_quaternions = any(joint.type.has_quaternion for joint in self.mechanism.movable_joints)
 
     def __repr__(self) -> str:
         cost = "" if self.operations is None else f", {self.operations.total} operations"
@@ -119,7 +122,17 @@ class StepKernel:
         seconds = real_numbers(step, "step", InputError)
         if not np.isfinite(seconds).all():
             raise InputError(f"step is {step!r}; it must be a number of seconds, or one for every state.")
-        return Linearised._make(self._function(q, v, tau, seconds))
+        return Linearised._make(self._function(self._with_units(q), v, tau, seconds))
+
+    def _with_units(self, q: npt.ArrayLike) -> npt.ArrayLike:
+        """The same q with unit quaternions, which the code, that has no roots, takes them to be up to rounding."""
+        if not self._has_quaternions:
+            return q
+        array = real_numbers(q, "q", InputError)
+        if array.shape[-1:] != (self.mechanism.nq,):
+            return array  # which `_arrays` refuses
+        with np.errstate(all="ignore"):  # a quaternion of zeros has no answer
+            return with_unit_quaternions(self.mechanism, array)
 
     def _checked(self, *given: npt.ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
         """The step of whatever can be made arrays of the right shapes."""
