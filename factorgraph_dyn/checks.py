@@ -10,13 +10,13 @@ import operator
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
-from factorgraph_dyn.spatial import Floats, real_array
+from factorgraph_dyn.spatial import Floats
 
 Thing = TypeVar("Thing")
 LONGEST_SHOWN = 80  # characters of a value that a message shows
@@ -93,11 +93,34 @@ def check_positive(value: object, what: str, error: type[FactorGraphDynError]) -
     return number
 
 
+def as_array(value: npt.ArrayLike, what: str, error: type[FactorGraphDynError], of: str = "") -> npt.NDArray[Any]:
+    """The value as an array of its own type, all of whose entries are there."""
+    try:
+        masked, array = _is_masked(value), np.asarray(value)
+    except (TypeError, ValueError, OverflowError):  # such as rows of different lengths
+        raise error(f"{what} is {shown(value)}; it must be real numbers{of}.") from None
+    if masked:
+        raise error(
+            f"{what} has masked entries, whose numbers mean nothing; fill them first, as array.filled(0.0) does."
+        )
+    return array
+
+
+def _is_masked(value: object) -> bool:
+    """Whether an entry is masked, also in lists of arrays, which lose their masks as they are joined."""
+    if isinstance(value, list | tuple):
+        return any(map(_is_masked, value))
+    return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
+
+
 def real_numbers(value: npt.ArrayLike, what: str, error: type[FactorGraphDynError], of: str = "") -> Floats:
     """The value as an array of real numbers, nan included."""
+    array = as_array(value, what, error, of)
     try:
-        return real_array(value)
-    except (TypeError, ValueError):
+        if array.dtype.kind == "c":
+            raise TypeError("complex numbers, of which NumPy would take the real parts")
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise error(f"{what} is {shown(value)}; it must be real numbers{of}.") from None
 
 

@@ -29,14 +29,6 @@ LARGEST_TURN = 8.0  # rad of one motion whose exponential is had of symbols
 _TERMS = 9  # of a series whose x is at most 1: the next is below rounding
 
 
-def real_array(values: npt.ArrayLike) -> Floats:
-    """The values as float64; a TypeError where they are complex, instead of their real parts."""
-    array = np.asarray(values)
-    if array.dtype.kind == "c":
-        raise TypeError("complex numbers")
-    return np.asarray(array, dtype=np.float64)
-
-
 def stacked(parts: Iterable[Array]) -> Array:
     """Vectors one after the other; without any, an empty one."""
     return np.concatenate([np.zeros(0), *parts])

@@ -13,6 +13,7 @@ from factorgraph_dyn import Joint, Link, Mechanism
 RRR = fgd.robots.rrr()
 ZERO = np.zeros(3)
 NAN = np.full(3, np.nan)
+MASKED = np.ma.masked_array(ZERO, mask=[False, True, False])
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,12 @@ NAN = np.full(3, np.nan)
         (lambda: fgd.forward_dynamics(RRR, ZERO, ZERO, [0, np.nan, 0]), "tau is not finite at joints joint2"),
         (lambda: fgd.forward_dynamics(RRR, [0, 0, np.inf], ZERO, ZERO), "q is not finite at joints joint3"),
         (lambda: fgd.inverse_dynamics(RRR, ZERO, ZERO, NAN), "a is not finite"),
+        (lambda: fgd.inverse_dynamics(RRR, ZERO, MASKED, ZERO), "v has masked entries.*fill"),
+        (lambda: fgd.pose(RRR, MASKED, "link3"), "q has masked entries"),
+        (lambda: fgd.compile_step(RRR)(ZERO, ZERO, MASKED, 0.01), "tau has masked entries"),
+        (lambda: fgd.rollout(RRR, ZERO, ZERO, [MASKED, MASKED], 0.01), "tau has masked entries"),
+        (lambda: fgd.Link("ball", 1.0, MASKED), "com of link 'ball' has masked entries"),
+        (lambda: fgd.forward_dynamics(RRR, ZERO, [10**400, 0, 0], ZERO), r"v is \[1000.*it must be real numbers, 3"),
         (lambda: fgd.inverse_dynamics(RRR, ZERO, ZERO, ZERO, actuated=["elbow"]), "'elbow' is not in.*joint1, joint2"),
         (lambda: fgd.hybrid_dynamics(RRR, ZERO, ZERO, a=NAN, tau=NAN), "Neither .* joint1, joint2, joint3"),
         (lambda: fgd.hybrid_dynamics(RRR, ZERO, ZERO, a=ZERO, tau=ZERO), "Both .* joint1"),

@@ -100,6 +100,11 @@ class ProblemKind:
         return self.kept is not None and not self.drives_trees
 
     @property
+    def asks_for_motors(self) -> bool:
+        """Whether it matters which joints have a motor."""
+        return "passive" in (self.a, self.tau)
+
+    @property
     def solves_nothing(self) -> bool:
         """Whether nothing is sought: q and v say it all."""
         return self.a == self.tau == "all"
@@ -258,9 +263,9 @@ def make_problem(
         name: One of `PROBLEM_NAMES`.
         known_accelerations: For hybrid problems, joints whose acceleration is given, or one boolean
             an entry of a.
-        actuated: For inverse dynamics and iwim, joints that have a motor; by default the joints marked actuated,
-            for inverse dynamics of a tree every joint; of joints coupled to each other, as by mimic, one. The columns
-            of iwim are in their order.
+        actuated: For inverse dynamics, iwim and estimates, joints that have a motor; by default the joints marked
+            actuated, for inverse dynamics of a tree every joint; of joints coupled to each other, as by mimic, one. The
+            columns of iwim are in their order.
         outputs: Results to give instead of the usual ones.
         external_wrenches: Links and frames on which an external wrench acts.
         guards: Whether its kernel looks for states that it cannot answer.
@@ -275,9 +280,7 @@ def make_problem(
     check_choice(name, PROBLEMS, "The problem")
     kind = PROBLEMS[name]
     everything = np.ones(check_mechanism(mechanism).nv, dtype=bool)
-    if actuated is None and not kind.drives_trees:
-        actuated = mechanism.motors
-    chosen, motors = _chosen(mechanism, name, known_accelerations), mechanism.torque_entries(actuated)
+    chosen, motors = _chosen(mechanism, name, known_accelerations), _motors(mechanism, name, actuated)
     entries = {"none": ~everything, "all": everything, "chosen": chosen, "others": ~chosen, "passive": ~motors}
     sensors = _measurements(mechanism, name, measurements)
     pushed = _pushed(mechanism, name, external_wrenches)
@@ -357,6 +360,18 @@ def _chosen(mechanism: Mechanism, problem: str, given: Sequence[str] | Mask) -> 
     if mask.any() and problem != "hybrid":
         raise InputError(f"known_accelerations is for the hybrid problem; this one is {problem!r}.")
     return mask
+
+
+def _motors(mechanism: Mechanism, problem: str, actuated: Iterable[str] | None) -> Mask:
+    """The entries of tau that belong to motors, shape (nv,)."""
+    kind = PROBLEMS[problem]
+    if actuated is not None and not kind.asks_for_motors:
+        takers = ", ".join(name for name, other in PROBLEMS.items() if other.asks_for_motors)
+        raise InputError(
+            f"actuated is for the problems {takers}; this one is {problem!r}, whose answer does not depend on it. "
+            "Leave it out."
+        )
+    return mechanism.torque_entries(mechanism.motors if actuated is None and not kind.drives_trees else actuated)
 
 
 def _pushed(mechanism: Mechanism, problem: str, links: Sequence[str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import as_names, check_finite, check_parts, check_positive, shown
+from factorgraph_dyn.checks import as_names, check_finite, check_parts, check_positive, real_numbers
 from factorgraph_dyn.errors import DoubtfulInputWarning, InputError, ModelError, check_name, says_how_to_change
 from factorgraph_dyn.model import inertia_checks
 from factorgraph_dyn.model.doubts import doubtful_coordinates
@@ -24,7 +24,7 @@ from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numb
 from factorgraph_dyn.model.topology import Topology, check_names, find_topology
 from factorgraph_dyn.model.visuals import Visual
 from factorgraph_dyn.notebook import html_table
-from factorgraph_dyn.spatial import Floats, real_array
+from factorgraph_dyn.spatial import Floats
 
 # Files give lengths and quaternions with six digits; loops that are constrained more than once close no better.
 CLOSED = 1e-6  # largest error of a state that counts as closed: rad, and lengths in units of the mechanism's size
@@ -258,10 +258,7 @@ class Description:
     def _check_vector(
         self, values: npt.ArrayLike, size: int, what: str, slices: Mapping[str, slice], batch: bool
     ) -> Floats:
-        try:
-            array = real_array(values)
-        except (TypeError, ValueError):
-            raise InputError(f"{what} is {shown(values)}; it must be {size} real numbers.") from None
+        array = real_numbers(values, what, InputError, f", {size} of them")
         if (array.shape[-1:] if batch else array.shape) != (size,):
             order = (
                 f"in the order of its joints: {', '.join(self.joint_names)}" if size else "as it has no movable joint"

@@ -118,6 +118,12 @@ def difference(mechanism: Mechanism, start: Floats, end: Floats) -> Floats:
     return _joined(parts, start, end)
 
 
+def with_unit_quaternions(mechanism: Mechanism, q: Floats) -> Floats:
+    """The same configuration with quaternions of length one, shape (..., nq)."""
+    parts = [joint.type.normalise(q[..., mechanism.q_slices[joint.name]]) for joint in mechanism.movable_joints]
+    return _joined(parts, q)
+
+
 def _joined(parts: list[Array], *states: Array) -> Array:
     """Entries of joints one after the other; without any, none."""
     nothing = np.zeros((*np.broadcast_shapes(*(state.shape[:-1] for state in states)), 0))

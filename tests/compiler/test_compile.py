@@ -207,6 +207,10 @@ def test_words_that_are_not_known():
         compile(mechanism, "forward", external_wrenches=["nowhere"])
     with pytest.raises(fgd.InputError, match="is not in"):
         compile(mechanism, "iwim", actuated=["nowhere"])
+    for problem in ("forward", "hybrid", "mass_matrix", "inverse_mass_matrix", "regressor", "kinematics"):
+        for motors in (mechanism.joint_names[:1], []):
+            with pytest.raises(fgd.InputError, match=rf"inverse, iwim, estimate; this one is '{problem}'"):
+                compile(mechanism, problem, actuated=motors)
     with pytest.raises(fgd.CompileError, match="no movable joint"):
         compile(fgd.Mechanism("rock", [fgd.Link("base", 1.0)], []), "forward")
 

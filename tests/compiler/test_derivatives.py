@@ -184,6 +184,24 @@ def test_a_wrong_derivative_does_not_stand_its_proof(name):
     assert not trial.judge(spoilt).holds
 
 
+@pytest.mark.parametrize("what", ["kinetic_regressor", "kinetic_energy", "momentum"])
+@pytest.mark.parametrize("robot", [fgd.robots.ur5, fgd.robots.four_bar])
+def test_squares_of_speeds_are_proved_at_rest_too(robot, what):
+    mechanism, outputs = robot(), (f"d{what}/dq", f"d{what}/dv")
+    assert fgd.compile(mechanism, "kinematics", outputs=outputs, parameters="all").accuracy < 1e-10
+    kernel = fgd.compile(mechanism, "kinematics", outputs=outputs)
+    trial = Trial(mechanism, make_problem(mechanism, "kinematics", outputs=outputs))
+    assert trial.judge(kernel.gufunc).is_good
+    for place in range(2):  # the derivative by q, or that by v, is a little too large
+
+        def spoilt(*arguments, place=place):
+            results = list(kernel.gufunc(*arguments))
+            results[place] = results[place] * (1 + 1e-7)
+            return tuple(results)
+
+        assert not trial.judge(spoilt).holds
+
+
 @pytest.mark.parametrize(
     ("outputs", "words"),
     [

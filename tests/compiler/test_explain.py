@@ -65,6 +65,20 @@ def test_xarrays_are_told_the_call(forward):
     np.testing.assert_array_equal(found.values, forward(BATCH, BATCH, BATCH))
 
 
+@pytest.mark.parametrize("columns", [ARM.joint_names, ARM.joint_names[::-1], range(3)])
+def test_labels_of_pandas_are_not_put_in_another_order(forward, columns):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(BATCH, columns=list(columns))
+    for wrong in ((BATCH, frame, BATCH), (frame, frame, frame), (BATCH[0], frame.iloc[0], BATCH[0])):
+        for ask in (forward, forward.check):
+            with pytest.raises(fgd.InputError, match=rf"(Frame|Series) of pandas.*to_numpy\(\).*{ARM.joint_names[0]}"):
+                ask(*wrong)
+    text = pd.DataFrame([["a"] * 3])
+    with pytest.raises(fgd.InputError, match="pandas"):
+        forward(text, BATCH, BATCH, out=np.empty_like(BATCH))
+    np.testing.assert_array_equal(forward(BATCH, frame.to_numpy(), BATCH), forward(BATCH, BATCH, BATCH))
+
+
 def test_quaternions_are_explained(ball):
     q, v = ball.mechanism.random_state(0)
     states = np.stack([q, q, q, q])

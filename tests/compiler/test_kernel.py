@@ -95,6 +95,43 @@ def test_bad_arguments(kernel, batch):
         kernel(q, v, tau, threads=-1)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_bad_arguments_are_told_in_words_whatever_the_threads(kernel, batch, threads):
+    q, v, tau = batch
+    for wrong, message in (([[1, 2], [3]], r"q is \[\[1, 2\], \[3\]\]"), ([10**400] * 3, "q has type object")):
+        with pytest.raises(fgd.InputError, match=message):
+            kernel(wrong, v, tau, threads=threads)
+        with pytest.raises(fgd.InputError, match=message):
+            kernel.check(wrong, v, tau)
+    for out in ([[0.0]], (None, None), (np.empty(q.shape), None), ("q",), np.empty(2)):
+        with pytest.raises(fgd.InputError, match="out has to fit"):
+            kernel(q, v, tau, out=out, threads=threads)
+    np.testing.assert_array_equal(kernel(q, v, tau, out=(None,), threads=threads), kernel(q, v, tau))
+    np.testing.assert_array_equal(kernel(q, v, tau, threads=np.int64(threads)), kernel(q, v, tau))
+
+
+def test_masked_numbers_are_refused(kernel, batch):
+    q, v, tau = batch
+    masked = np.ma.masked_array(q, mask=q == q[1, 2, 0])
+    for wrong in (masked, list(masked), masked[1, 2]):
+        for ask in (kernel, kernel.check):
+            with pytest.raises(fgd.InputError, match=r"v has masked entries.*filled"):
+                ask(q, wrong, tau)
+    np.testing.assert_array_equal(kernel(np.ma.masked_array(q, mask=False), v, tau), kernel(q, v, tau))
+
+
+class Unknown:
+    """An array of a library that has no part in kernels."""
+
+    def __array_ufunc__(self, *args, **words):
+        return NotImplemented
+
+
+def test_arrays_of_unknown_libraries_are_refused(kernel, batch):
+    with pytest.raises(fgd.InputError, match=r"arrays of tests are not taken.*NumPy's"):
+        kernel(Unknown(), *batch[1:])
+
+
 def test_what_a_kernel_says_of_itself(kernel):
     assert kernel.signature == "(3),(3),(3)->(3)"
     assert kernel.ordering.name == "crba"  # the cheapest

@@ -39,6 +39,7 @@ KERNELS = {
     "parameters of a loop": (BAR, "inverse", {"parameters": "all"}),
     "effects": (ARM, "forward", {"parameters": ["gravity", "friction[joint1]", "armature[joint2]"]}),
     "kinematics": (ARM, "kinematics", {"outputs": ["T[link3]", "J[link3]", "V[link3]", *MASSES]}),
+    "speeds": (ARM, "kinematics", {"outputs": ["dkinetic_regressor/dq", "dkinetic_regressor/dv"]}),
     "links": (ARM, "forward", {"outputs": ["A[link3]", "F[joint1]", "dF[joint1]/dq", "dF[joint1]/dv"]}),
     "regressor": (ARM, "regressor", {"outputs": ["regressor", "kinetic_regressor", "potential_regressor"]}),
     "iwim": (fgd.robots.five_bar(), "iwim", {}),

@@ -454,3 +454,10 @@ def test_rollouts_are_kept_on_disk(monkeypatch, tmp_path):
     again = compiled_rollout(mechanism, "rk4")
     assert again is not first
     assert again.accuracy == first.accuracy
+
+
+def test_no_rollouts_with_parameters_of_their_own():
+    arm = fgd.robots.rrr()
+    own = {"gravity": np.zeros((0, 3)), "link2": arm.parameters(["link2"])[0]}
+    q, v = fgd.rollout(arm, np.zeros((0, 3)), np.zeros(3), np.zeros((5, 3)), 0.01, parameters=own)
+    assert q.shape == v.shape == (0, 6, 3)

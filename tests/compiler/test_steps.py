@@ -45,6 +45,30 @@ def test_steps_go_where_rollouts_go_in_batches(integrator):
     assert np.allclose(one.B, there.B[2], rtol=1e-12)
 
 
+@pytest.mark.parametrize("affordable", [program.AFFORDABLE, 0])  # machine code, and calls of the kernel
+@pytest.mark.parametrize("integrator", ["semi_implicit", "rk4"])
+@pytest.mark.parametrize("kind", ["spherical", "floating"])
+def test_quaternions_of_any_length_stand_for_their_rotation(kind, integrator, affordable, monkeypatch):
+    monkeypatch.setattr(program, "AFFORDABLE", affordable)
+    monkeypatch.setenv("FACTORGRAPH_DYN_CACHE", "off")
+    body = fgd.Link("body", 1.0, (0, 0, 0), np.diag([0.2, 0.3, 0.4]))
+    mechanism = fgd.Mechanism("body", [fgd.Link("base"), body], [fgd.Joint("joint", kind, "base", "body")])
+    step = fgd.compile_step(mechanism, integrator)
+    assert (step.operations is None) == (affordable == 0)
+    (q, v), tau = mechanism.random_state(3), np.ones(mechanism.nv)
+    expected = step(q, v, tau, STEP)
+    lengths = np.array([1.0001, 1.7, 2.0, 10.0, 1e-3])
+    longer = np.tile(q, (len(lengths), 1))
+    longer[:, -4:] *= lengths[:, None]
+    for given, at in ((longer, slice(None)), (longer[1], 1), (longer[3].tolist(), 3)):
+        for found, true in zip(step(given, v, tau, STEP), expected, strict=True):
+            assert np.allclose(found, true, rtol=1e-12, atol=1e-13), at
+    nothing = step(np.where(np.arange(len(q)) < len(q) - 4, q, 0.0), v, tau, STEP)
+    assert np.isnan(nothing.q).any()
+    with pytest.raises(fgd.InputError, match="q has shape"):
+        step(q[1:], v, tau, STEP)
+
+
 @pytest.mark.parametrize("integrator", ["semi_implicit", "rk4"])
 def test_long_steps_are_chained_calls_of_the_kernel(integrator, monkeypatch):
     mechanism = fgd.robots.pendulum(2)

@@ -96,6 +96,36 @@ def test_it_closes_loops():
     assert fgd.diagnose(free, q).mobility == 2
 
 
+class Backward(Cylindrical):
+    """The same with the slide the other way."""
+
+    def pose(self, axes, pitch, q):
+        return super().pose(axes, pitch, q * [1, -1])
+
+    def subspace(self, axes, pitch, T_frame_child):
+        return super().subspace(axes, pitch, T_frame_child) * [1, -1]
+
+    def coordinates(self, axes, pitch, T_frame_child):
+        return super().coordinates(axes, pitch, T_frame_child) * [1, -1]
+
+
+def test_what_was_compiled_before_its_class_changed_is_not_given_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("FACTORGRAPH_DYN_CACHE", str(tmp_path))
+    q, v, tau = np.array([0.3, -0.2, 0.4]), np.array([1.0, 0.5, 2.0]), np.array([1.0, -2.0, 3.0])
+    for kind in (Cylindrical, Backward):
+        monkeypatch.setitem(KINDS, "cylindrical", kind("cylindrical", 2, 2))
+        arm = cylindrical_arm()
+        a = fgd.forward_dynamics(arm, q, v, tau).a
+        assert relative_error(fgd.compile(arm, "forward")(q, v, tau), a) < TOLERANCE
+        assert relative_error(fgd.compile_step(arm)(q, v, tau, 0.01).v, v + 0.01 * a) < TOLERANCE
+        assert relative_error(fgd.rollout(arm, q, v, tau[None], 0.01)[1][-1], v + 0.01 * a) < TOLERANCE
+        loop = fgd.Loop("rod", "cylindrical", "base", "arm", axis=(1, 0, 0))
+        fgd.compile(fgd.Mechanism("sleeve", links()[:2], [fgd.Joint("free", "floating", "base", "arm")], [loop]))
+    assert not list(tmp_path.rglob("*.fgdk"))
+    fgd.compile(same_with_two_joints())
+    assert list(tmp_path.rglob("*.fgdk"))
+
+
 def test_an_engine_without_it_says_so():
     pinocchio = pytest.importorskip("factorgraph_dyn.compare.peers.pinocchio")
     with pytest.raises(fgd.InputError, match=r"'cylindrical'.*revolute"):

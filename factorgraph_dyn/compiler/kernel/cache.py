@@ -62,10 +62,10 @@ def key(*parts: str) -> str:
     return hashlib.sha256(repr((FORMAT, *parts)).encode()).hexdigest()
 
 
-def read(name: str) -> Entry | None:
-    """The stored kernel of a name; None where there is none, or a damaged one."""
+def read(name: str | None) -> Entry | None:
+    """The stored kernel of a name; None where there is none, or a damaged one, and without a name."""
     place = folder()
-    if place is None:
+    if place is None or name is None:
         return None
     path = _path(place, name)
     try:
@@ -77,10 +77,10 @@ def read(name: str) -> Entry | None:
     return _decode(content)
 
 
-def write(name: str, entry: Entry) -> bool:
-    """Store a kernel; whether that was possible."""
+def write(name: str | None, entry: Entry) -> bool:
+    """Store a kernel; whether that was possible. One without a name is not kept."""
     place = folder()
-    if place is None:
+    if place is None or name is None:
         return False
     path = _path(place, name)
     try:

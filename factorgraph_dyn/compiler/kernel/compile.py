@@ -46,6 +46,7 @@ from factorgraph_dyn.equations.quantities import shape_of, split_derivative
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import CompileError, OrderingError
 from factorgraph_dyn.model import Mechanism, check_movable
+from factorgraph_dyn.model.joint_kinds import is_shipped
 from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, saved
 
@@ -82,8 +83,8 @@ def compile(
             that of fewest operations among the classical ones, those shipped with the package and, for loops, colamd.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
             sought), or one boolean an entry of a.
-        actuated: For inverse and iwim, the joints that have a motor; by default the joints marked actuated, for
-            inverse dynamics of a tree every joint; of joints coupled to each other, as by mimic, one.
+        actuated: For inverse, iwim and estimate, the joints that have a motor; by default the joints marked actuated,
+            for inverse dynamics of a tree every joint; of joints coupled to each other, as by mimic, one.
         outputs: Results to give instead of the usual ones. Of links and frames: T[tool] the pose in the world (4, 4),
             J[tool] the Jacobian (6, nv), V[tool] the twist and A[tool] the acceleration, all in the frame's own axes
             and A with gravity's -g; F[joint] the wrench of a joint; a, tau; com, momentum (about the com, in world
@@ -208,10 +209,21 @@ def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -
         raise
 
 
-def _key(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine) -> str:
+def _key(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine) -> str | None:
     """Where a kernel is kept."""
     words = ordering.key if isinstance(ordering, Ordering) else str(ordering)
-    return cache.key(versions(), repr(host), mechanism.fingerprint, problem.key, words)
+    return kept_name(mechanism, host, problem.key, words)
+
+
+def kept_name(mechanism: Mechanism, host: machine.Machine, *request: str) -> str | None:
+    """Where code of a mechanism is kept on disk; None where it is not.
+
+    A fingerprint has the names of joint kinds. What a kind of that name does is in the package's files, unless someone
+    has registered it from elsewhere: then it may do something else the next time.
+    """
+    if not all(is_shipped(joint.type) for joint in (*mechanism.joints, *mechanism.loops)):
+        return None
+    return cache.key(_versions(), repr(host), mechanism.fingerprint, *request)
 
 
 def _check_axes(mechanism: Mechanism, problem: Problem) -> None:
@@ -388,7 +400,7 @@ def _facts(traced: Traced) -> dict[str, Any]:
 
 
 @memoize
-def versions() -> str:
+def _versions() -> str:
     """Everything but the request that the code depends on: sources, interpreter, NumPy, LLVM."""
     digest = hashlib.sha256()
     package = Path(__file__).parents[2]

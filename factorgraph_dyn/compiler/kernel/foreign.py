@@ -1,7 +1,7 @@
-"""Arrays of other libraries as arguments of kernels: dask's are computed in blocks, of xarray's the call is named.
+"""Arrays of other libraries as arguments of kernels: dask's are computed in blocks, labelled ones are refused in words.
 
-Takes a kernel and what it was given; gives what the library makes of it. Neither library is imported here unless one
-of its arrays is at hand.
+Takes a kernel and what it was given; gives what the library makes of it. No library is imported here unless one of its
+arrays is at hand.
 """
 
 from __future__ import annotations
@@ -36,8 +36,18 @@ def in_blocks(function: Callable[..., Any], signature: str, outputs: Sequence[Op
         raise InputError(f"The arguments do not go together: {error}") from None
 
 
-def refuse_labelled(args: Sequence[Any], outputs: Sequence[Operand]) -> None:
+def refuse_labelled(args: Sequence[Any], outputs: Sequence[Operand], joints: Sequence[str]) -> None:
     """Raise an InputError that names the call by which labelled arrays are taken: only their owner knows the labels."""
+    libraries = [library_of(arg) for arg in args]
+    if "pandas" in libraries:  # which would put rows and columns in the order of their labels, each argument's anew
+        frame = args[libraries.index("pandas")]
+        raise InputError(
+            f"An argument is a {type(frame).__name__} of pandas, whose labels the kernel does not know: it takes "
+            "numbers by their place. Give it frame[columns].to_numpy(), columns in the order of the joints: "
+            f"{', '.join(joints)}."
+        )
+    if "xarray" not in libraries:
+        return
     dims = [getattr(arg, "dims", None) for arg in args]
     names = [str(labels[-1]) if isinstance(labels, tuple) and labels else "" for labels in dims]
     joint = next(filter(None, names), "joint")

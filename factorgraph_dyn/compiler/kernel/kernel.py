@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_kind, check_path
+from factorgraph_dyn.checks import as_array, check_count, check_kind, check_path, shown
 from factorgraph_dyn.compiler.backends.c import source as c_source
 from factorgraph_dyn.compiler.backends.llvm.machine import LoadedCode
 from factorgraph_dyn.compiler.kernel.explain import explain
@@ -186,12 +186,14 @@ class Kernel:
         """
         args = self._in_order(args, named)
         libraries = {library_of(arg) for arg in args} - {None}
-        if "xarray" in libraries:
-            refuse_labelled(args, self._plan.outputs)
         if "dask" in libraries and out is None:
             return in_blocks(self.gufunc, self.signature, self._plan.outputs, args)
         if libraries:
-            return self.gufunc(*args) if out is None else self.gufunc(*args, out=out)
+            try:
+                return self.gufunc(*args) if out is None else self.gufunc(*args, out=out)
+            except (ValueError, TypeError) as error:
+                names = ", ".join(sorted(filter(None, libraries)))
+                raise InputError(f"These arrays of {names} are not taken by the kernel; give NumPy's.") from error
         arrays = [self._as_floats(*pair) for pair in zip(args, self.arguments, self._plan.inputs, strict=True)]
         try:
             with np.errstate(all="ignore"):  # nan is the answer where a guard fails, not an accident
@@ -217,6 +219,7 @@ class Kernel:
                 )
         ordered = (*args, *(named[name] for name in left if name in named))
         self._check_count(ordered)
+        refuse_labelled(ordered, self._plan.outputs, self.mechanism.joint_names)
         return ordered
 
     def _check_count(self, args: Sequence[Any]) -> None:
@@ -227,7 +230,7 @@ class Kernel:
             )
 
     def _as_floats(self, value: npt.ArrayLike, name: str, operand: Operand) -> npt.NDArray[np.float64]:
-        array = np.asarray(value)
+        array = as_array(value, name, InputError)
         if array.dtype.kind not in "fiub":
             raise InputError(
                 f"{name} has type {array.dtype}; the kernel takes real numbers (float64, or what converts to it)."
@@ -246,10 +249,9 @@ class Kernel:
 
     def _spread(self, arrays: list[npt.NDArray[np.float64]], out: Any, threads: int) -> Any:
         """Evaluate parts of the first batch axis in several threads, of which the calling one is one."""
-        if not isinstance(threads, int) or threads < 0:
-            raise InputError(f"threads is {threads!r}; it must be a whole number: 1 or more, or 0 for all cores.")
+        asked = check_count(threads, "threads", least=0)
         batch, wide = self._broadcast(arrays)
-        workers = min(threads or cores(), batch[0] if batch else 1)
+        workers = min(asked or cores(), batch[0] if batch else 1)
         if workers < 2:
             return self.gufunc(*arrays) if out is None else self.gufunc(*arrays, out=out)
         results = _results(out, [batch + operand.shape for operand in self._plan.outputs])
@@ -354,9 +356,12 @@ def _signature(plan: KernelPlan) -> str:
 
 
 def _results(out: Any, shapes: list[tuple[int, ...]]) -> tuple[npt.NDArray[np.float64], ...]:
-    if out is None:
-        return tuple(np.empty(shape) for shape in shapes)
-    given = tuple(out) if isinstance(out, tuple) else (out,)
-    if [array.shape for array in given] != shapes:
-        raise ValueError(f"out has shapes {[array.shape for array in given]}, not {shapes}")
-    return given
+    """Arrays for results: those that are given, new ones in place of None, as NumPy has it."""
+    given = out if isinstance(out, tuple) else (out,) * (len(shapes) if out is None else 1)
+    if not all(array is None or isinstance(array, np.ndarray) for array in given):
+        raise TypeError(f"out is {shown(out)}; it must be an array, or a tuple of arrays")
+    found = [None if array is None else array.shape for array in given]
+    fits = (shape in (None, wanted) for shape, wanted in zip(found, shapes, strict=False))
+    if len(found) != len(shapes) or not all(fits):
+        raise ValueError(f"out has shapes {found}, not {shapes}")
+    return tuple(np.empty(shape) if array is None else array for array, shape in zip(given, shapes, strict=True))

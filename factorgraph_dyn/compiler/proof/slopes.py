@@ -29,7 +29,7 @@ from factorgraph_dyn.compiler.proof.numbers import Numbers
 from factorgraph_dyn.compiler.proof.place_values import link_wrench
 from factorgraph_dyn.compiler.proof.plain_system import PlainAnswer
 from factorgraph_dyn.equations.free import PARAMETERS
-from factorgraph_dyn.equations.quantities import split_name
+from factorgraph_dyn.equations.quantities import quantity, split_name
 from factorgraph_dyn.model.sizes.units import Natural, natural, natural_rate
 from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.spatial import Floats
@@ -108,6 +108,16 @@ class Slopes:
     def _places(self) -> ManyStates:
         return self._moved(self.direction.get("v", np.zeros(self.trial.here.v.shape)))
 
+    def _at_speed(self) -> ManyStates:
+        """The trial's states with the whole change of v.
+
+        What goes with squares of speeds has next to no size at rest, and what differences leave out of it has: it goes
+        with the speeds of the direction.
+        """
+        here = self.trial.here
+        v = here.v + self.direction.get("v", 0.0)
+        return ManyStates(here.mechanism, here.q, v, float(here.unit[-1]), here.numbers, near=here)
+
     def _differences(self, values: Floats) -> Floats:
         """The change of values in all places, shape (places states, ...)."""
         parts = values.reshape(len(_PLACES), len(values) // len(_PLACES), *values.shape[1:])
@@ -158,11 +168,14 @@ class Slopes:
         true = self._here.response(self._along(self._base.a, self.found.a), loads=loads)
         blur = self._here.response(self._along(self._base.a_blur, 0.0), still=True)
         there = Plain(self._here, true, blur, of_loops)
+        at_speed = there._replace(here=self._at_speed())
         found = {}
         for name in names:
             kind, owner = split_name(name)
             value, size = TRUE_VALUES[kind](there, owner)
             middle = size[len(size) // 2 :][: len(value) // len(_PLACES)]
+            if quantity(name).follows_state:
+                middle = np.maximum(middle, TRUE_VALUES[kind](at_speed, owner)[1])
             slope = self._differences(value)
             alike = slope.reshape(*middle.shape, -1)
             scale = np.maximum(np.linalg.norm(alike, axis=-1), middle)

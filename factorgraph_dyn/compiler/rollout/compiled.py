@@ -17,7 +17,7 @@ import numpy as np
 from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.backends.llvm.rollout import ARGUMENTS, ENTRY_POINT, StepPrograms, emit_rollout
 from factorgraph_dyn.compiler.kernel import cache
-from factorgraph_dyn.compiler.kernel.compile import compile_problem, versions
+from factorgraph_dyn.compiler.kernel.compile import compile_problem, kept_name
 from factorgraph_dyn.compiler.kernel.kernel import Kernel
 from factorgraph_dyn.compiler.kernel.threads import thread_pool
 from factorgraph_dyn.compiler.rollout.closing import RUNS, check_covered, closing_program
@@ -128,8 +128,7 @@ def compiled_rollout(mechanism: Mechanism, integrator: str, parameters: tuple[st
     problem = make_problem(mechanism, "forward", parameters=parameters)
     kernel = compile_problem(mechanism, problem)
     host = machine.host()
-    request = ("rollout", integrator, kernel.ordering.key, problem.key)
-    name = cache.key(versions(), repr(host), mechanism.fingerprint, *request)
+    name = kept_name(mechanism, host, "rollout", integrator, kernel.ordering.key, problem.key)
     entry = cache.read(name)
     code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is not None and code is not None:

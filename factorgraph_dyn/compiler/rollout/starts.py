@@ -84,8 +84,8 @@ def as_rows(given: list[Given], batch: tuple[int, ...]) -> Floats:
     if all(prod(each.axes) == 1 for each in given):
         row = np.concatenate([np.zeros(0), *(each.values.reshape(-1) for each in given)])
         return np.broadcast_to(row, (count, len(row)))
-    wide = (np.broadcast_to(each.values, (*batch, *each.shape)) for each in given)
-    return np.concatenate([values.reshape(count, -1) for values in wide], axis=1)
+    wide = (np.broadcast_to(each.values, (*batch, *each.shape)).reshape(count, prod(each.shape)) for each in given)
+    return np.concatenate(list(wide), axis=1)
 
 
 def _checked(mechanism: Mechanism, word: str, values: npt.ArrayLike) -> Given:

@@ -25,7 +25,7 @@ from factorgraph_dyn.checks import check_choice, real_numbers
 from factorgraph_dyn.compiler.backends.llvm import machine
 from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_module
 from factorgraph_dyn.compiler.kernel import cache
-from factorgraph_dyn.compiler.kernel.compile import compile, versions
+from factorgraph_dyn.compiler.kernel.compile import compile, kept_name
 from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall, make_fast_function
 from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.kernel.kernel import Kernel
@@ -36,6 +36,7 @@ from factorgraph_dyn.compiler.step.program import OUTPUTS, step_program
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion.integrators import INTEGRATORS
+from factorgraph_dyn.motion.kinematics import with_unit_quaternions
 from factorgraph_dyn.spatial import Floats
 
 ARGUMENTS = ("q", "v", "tau", "step")
@@ -83,6 +84,7 @@ class StepKernel:
     """An integration step of a mechanism, with derivatives.
 
     A state that the kernel of accelerations has no answer for, or that turns by more than 8 rad in the step, gives nan.
+    Quaternions of any length stand for their rotation, as in kernels.
 
     Attributes:
         mechanism: What moves.
@@ -101,6 +103,7 @@ class StepKernel:
         self._step = partial(chained_step, kernel, integrator) if code is None else code.gufunc
         fast = None if code is None else make_fast_function(code.address, "step", ARGUMENTS, self._checked, code)
         self._function: Function = self._checked if fast is None else fast
+        self._has_quaternions = any(joint.type.has_quaternion for joint in self.mechanism.movable_joints)
 
     def __repr__(self) -> str:
         cost = "" if self.operations is None else f", {self.operations.total} operations"
@@ -119,7 +122,17 @@ class StepKernel:
         seconds = real_numbers(step, "step", InputError)
         if not np.isfinite(seconds).all():
             raise InputError(f"step is {step!r}; it must be a number of seconds, or one for every state.")
-        return Linearised._make(self._function(q, v, tau, seconds))
+        return Linearised._make(self._function(self._with_units(q), v, tau, seconds))
+
+    def _with_units(self, q: npt.ArrayLike) -> npt.ArrayLike:
+        """The same q with unit quaternions, which the code, that has no roots, takes them to be up to rounding."""
+        if not self._has_quaternions:
+            return q
+        array = real_numbers(q, "q", InputError)
+        if array.shape[-1:] != (self.mechanism.nq,):
+            return array  # which `_arrays` refuses
+        with np.errstate(all="ignore"):  # a quaternion of zeros has no answer
+            return with_unit_quaternions(self.mechanism, array)
 
     def _checked(self, *given: npt.ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
         """The step of whatever can be made arrays of the right shapes."""
@@ -178,11 +191,11 @@ def compile_step(mechanism: Mechanism, integrator: str = "semi_implicit") -> Ste
 def _kept_code(kernel: Kernel, integrator: str) -> _Code | None:
     """The code of a step, from the cache on disk where it has been compiled before; None where there is none."""
     host = machine.host()
-    parts = (versions(), repr(host), kernel.mechanism.fingerprint, "step", integrator, repr(kernel.ordering))
-    entry = cache.read(cache.key(*parts))
+    name = kept_name(kernel.mechanism, host, "step", integrator, kernel.ordering.key)
+    entry = cache.read(name)
     if entry is None:
         entry = _made(kernel, integrator, host)
-        cache.write(cache.key(*parts), entry)
+        cache.write(name, entry)
     code = machine.load_or_none(entry.code, _ENTRIES, host) if entry.code else None
     return None if code is None else _code(kernel.mechanism, entry.facts, code)
 

@@ -23,7 +23,7 @@ from factorgraph_dyn.model.joint_kinds.along_a_line import Fixed, Helical, Slidi
 from factorgraph_dyn.model.joint_kinds.in_several_ways import Floating, Planar, Spherical, Universal
 from factorgraph_dyn.model.joint_kinds.kind import JointKind, axes_of
 
-__all__ = ["KINDS", "JointKind", "axes_of"]
+__all__ = ["KINDS", "JointKind", "axes_of", "is_shipped"]
 
 KINDS: dict[str, JointKind] = {
     kind.name: kind
@@ -39,3 +39,9 @@ KINDS: dict[str, JointKind] = {
         Floating("floating", 7, 6),
     )
 }
+_SHIPPED = tuple(KINDS.values())
+
+
+def is_shipped(kind: JointKind) -> bool:
+    """Whether a kind is the package's own: of others nobody knows what their code depends on."""
+    return any(kind is own for own in _SHIPPED)
