@@ -34,7 +34,7 @@ class Editable(Moving):
         The new base is called ``world`` and the joint ``floating_base``, with underscores added where
         these names are taken. The joint is not actuated.
         """
-        world = free_name(WORLD, self.link_names)
+        world = free_name(WORLD, self.place_names)
         tied: list[Joint | Loop | Coupling] = [*self.joints, *self.loops, *self.couplings]
         name = free_name(FLOATING_BASE, (part.name for part in tied))
         joint = Joint(name, "floating", world, self.base, actuated=False)
@@ -43,7 +43,7 @@ class Editable(Moving):
     def merge_fixed(self) -> Self:
         """The mechanism with every link on a fixed joint merged into its parent.
 
-        A merged link leaves a frame of its name, unless a frame has that name already.
+        A merged link leaves a frame of its name where it is, by ``place``.
         """
         carrier: dict[str, tuple[str, Floats]] = {self.base: (self.base, np.eye(4))}
         for joint in self.topology.outward:

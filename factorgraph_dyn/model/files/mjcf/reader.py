@@ -57,8 +57,8 @@ class Draft:
     scene: Scene
     links: list[Link] = field(default_factory=list)
     connections: list[Connection] = field(default_factory=list)
-    frames: dict[str, Frame] = field(default_factory=dict)
     sites: dict[str, tuple[str, Floats]] = field(default_factory=dict)
+    site_elements: dict[str, Element] = field(default_factory=dict)
     T_world_body: dict[str, Floats] = field(default_factory=dict)  # at the reference configuration
     references: dict[str, float] = field(default_factory=dict)  # q of each joint there
     springdampers: dict[str, SpringDamper] = field(default_factory=dict)
@@ -120,7 +120,7 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
         [*connections, *constraints.loops],
         base=WORLD,
         couplings=constraints.couplings,
-        frames=draft.frames.values(),
+        frames=_frames(draft),
         gravity=scene.settings.gravity,
         notes=scene.notes,
         visuals=draft.visuals,
@@ -182,13 +182,29 @@ def _read_children(element: Element, body: str, draft: Draft, childclass: str, m
     for child, T, name in _unfold(element, draft, childclass):
         if child.tag == "site" and child.get("name"):
             site = draft.scene.resolve(child, name)
-            if site.name() in draft.frames:
+            if site.name() in draft.sites:
                 site.fail("the site is defined twice; rename one.")
-            T_site = T @ _site_pose(site, draft.scene)
-            draft.frames[site.name()] = Frame(site.name(), body, T_site)
-            draft.sites[site.name()] = (body, T_site)
+            draft.sites[site.name()] = (body, T @ _site_pose(site, draft.scene))
+            draft.site_elements[site.name()] = site
         elif child.tag == "body":
             _read_body(child, body, T, draft, name, moving)
+
+
+def _frames(draft: Draft) -> list[Frame]:
+    """The sites as frames: one that shares its name with a body, as the format allows, gets another."""
+    taken = {*draft.sites, *(link.name for link in draft.links)}
+    bodies = {link.name for link in draft.links}
+    frames = []
+    for site, (body, T) in draft.sites.items():
+        name = site
+        if site in bodies:
+            name = _unique(f"{site}_site", taken)
+            taken.add(name)
+            draft.scene.notes.append(
+                draft.site_elements[site].note(f"a body has this name, too, and keeps it; the site is called {name!r}.")
+            )
+        frames.append(Frame(name, body, T))
+    return frames
 
 
 def _site_pose(site: Element, scene: Scene) -> Floats:
