@@ -113,8 +113,8 @@ def check_names(
         check_name(frame.link, known["link"], "link", f"{where}, though frame {frame.name!r} is on it", ModelError)
         if frame.name != frame.link and frame.name in links_by_name:  # a frame that nobody could ask for
             raise ModelError(
-                f"Frame {frame.name!r} of {where} is on link {frame.link!r}, but another link has its name, which means "
-                "that link wherever it is asked for; rename the frame."
+                f"Frame {frame.name!r} of {where} is on link {frame.link!r}, but another link has its name, which "
+                "means that link wherever it is asked for; rename the frame."
             )
     single = [joint.name for joint in joints if joint.nv == 1]
     for coupling in couplings:
