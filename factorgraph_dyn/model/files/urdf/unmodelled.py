@@ -119,7 +119,7 @@ def _mujoco(mujoco: Element) -> Found:
                 yield compiler, f"MuJoCo's {key}={text!r} is not used: masses and inertias are as written."
     for option in mujoco.all("option"):
         if (given := option.get("gravity")) is not None and [*map(_number, given.split())] != list(GRAVITY):
-            yield option, f"MuJoCo's gravity={given!r} is not used; set it: dataclasses.replace(mechanism, gravity=...)."
+            yield option, f"MuJoCo's gravity={given!r} is not used; give it: replace(mechanism, gravity=...)."
         for key in MUJOCO_MEDIUM:
             if _number(option.get(key) or "") > 0:
                 yield option, f"MuJoCo's {key} of the medium is not used: there is no fluid."
