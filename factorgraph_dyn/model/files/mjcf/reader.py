@@ -27,7 +27,7 @@ from factorgraph_dyn.model.files.mjcf.constraints import (
     read_constraints,
 )
 from factorgraph_dyn.model.files.mjcf.effects import joint_effects, springdamper
-from factorgraph_dyn.model.files.mjcf.inertia import body_link, scaled_to_total
+from factorgraph_dyn.model.files.mjcf.inertia import body_link, note_fused, scaled_to_total
 from factorgraph_dyn.model.files.mjcf.limits import limited_by_actuators, range_bound
 from factorgraph_dyn.model.files.mjcf.scene import (
     MAIN,
@@ -62,6 +62,7 @@ class Draft:
     T_world_body: dict[str, Floats] = field(default_factory=dict)  # at the reference configuration
     references: dict[str, float] = field(default_factory=dict)  # q of each joint there
     springdampers: dict[str, SpringDamper] = field(default_factory=dict)
+    written: dict[str, Element] = field(default_factory=dict)  # the <inertial> of each body where it counts
     mocap: set[str] = field(default_factory=set)
     joint_names: set[str] = field(default_factory=set)
     visuals: list[Visual] = field(default_factory=list)
@@ -106,6 +107,7 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
     actuators = read_actuators(scene)
     add_actuator_effects(actuators, constraints, joints, scene.notes)
     note_unmodelled(scene, actuators, joints)
+    note_fused(draft.links, draft.connections, draft.written, scene)
     links = scaled_to_total(draft.links, scene.settings.settotalmass)
     connections = [_effects_added(c, constraints) for c in limited_by_actuators(draft.connections, actuators, scene)]
     connections = with_springdampers(connections, links, draft.springdampers, draft.references, scene.notes)
@@ -234,7 +236,7 @@ def _read_body(
     moving = moving or bool(joints)
     geoms = _geoms(inner, scene)
     inertial = next(((e, T) for e, T, _ in inner if e.tag == "inertial"), None)
-    link = body_link(name, element, geoms, inertial, scene, moving)
+    link = body_link(name, element, geoms, inertial, scene, moving, draft.written)
     _read_joints(element, joints, name, parent, T_parent_body, draft)
     draft.links.append(link)
     draft.visuals += mjcf_visuals(name, geoms, scene)
