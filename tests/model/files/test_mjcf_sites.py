@@ -38,6 +38,19 @@ def test_a_site_between_one_end_is_refused():
         fgd.loads(welded("0 0 1 0 0 1"), file="m.xml")
 
 
+@pytest.mark.parametrize("z", ["1", "-1", "-100"])
+@pytest.mark.parametrize("aside", ["0", "1e-16", "-8.74228e-08", "9.99e-08", "1e-07", "1.01e-07", "1e-06", "1e-3"])
+def test_directions_almost_along_z_turn_as_in_mujoco(aside, z, tmp_path):
+    unturned = 2e-6  # sites that are turned less MuJoCo takes to be turned as their bodies
+    for x, y in ((aside, "0"), ("0", aside)):
+        text = WELDED.format('body1="b" body2="c"').replace(SITE, f'<site name="p" zaxis="{x} {y} {z}"/>')
+        mechanism, engine = engine_for(text, tmp_path)
+        q, v = mechanism.random_state(1)
+        engine.set_state(q, v)
+        found = fgd.pose(mechanism, q, "p")[:3, :3].ravel()
+        np.testing.assert_allclose(found, engine.data.site("p").xmat, atol=unturned)
+
+
 SHARED = """<mujoco><worldbody>
   <body name="arm" euler="10 20 30"><joint name="j"/><geom size=".1" mass="1"/>{0}
     <body name="hand" pos="1 0 0"><joint name="k" axis="0 1 0" {1}/><geom size=".1" pos=".2 0 0" mass="1"/>{2}
