@@ -83,7 +83,7 @@ def _sprung(joint: Joint, wanted: SpringDamper, inertia: float, notes: list[str]
 
 
 def _inverse_diagonal(M: Floats) -> Floats:
-    """The diagonal of (M + epsilon)^-1 as epsilon vanishes, shape (nv,); infinite where a freedom can move without mass.
+    """The diagonal of (M + epsilon)^-1 as epsilon vanishes, shape (nv,); infinite where a freedom moves without mass.
 
     The entries of the others are those of any generalised inverse, so that each is measured by its own inertia.
     """
