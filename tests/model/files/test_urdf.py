@@ -56,10 +56,32 @@ def test_floating_base_agrees_with_pinocchio(tmp_path):
     assert agreement(text, tmp_path, floating_base=True).within(AGREES)
 
 
-def test_floating_base_keeps_what_floats():
-    floating = fgd.loads(chain(["floating"]))
-    assert floating.joint_by_name["j0"].kind == "floating"
-    assert not floating.joint_by_name["j0"].actuated
+def test_floating_base_keeps_what_floats(tmp_path):
+    (tmp_path / "r.urdf").write_text(chain(["fixed", "floating"]).replace(LINK.format("l0"), "<link name='l0'/>"))
+    floating = fgd.load(tmp_path / "r.urdf", floating_base=True)
+    assert floating.joint_names == ("j1",)
+    assert floating.joint_by_name["j1"].kind == "floating"
+    assert not floating.joint_by_name["j1"].actuated
+    assert not floating.warnings
+
+
+@pytest.mark.parametrize("on", ["base", "mount"])
+def test_a_base_with_mass_is_freed_beside_what_floats(on, tmp_path):
+    mount = LINK.format("mount") + JOINT.format("f", "fixed", "base", "mount", "0 0 1", "")
+    text = chain(["floating"]).replace("</robot>", mount * (on == "mount") + "</robot>")
+    (tmp_path / "r.urdf").write_text(text.replace("<link name='base'/>", LINK.format("base")) if on == "base" else text)
+    freed = fgd.load(tmp_path / "r.urdf", floating_base=True)
+    assert freed.joint_names == ("floating_base", "j0")
+    assert np.linalg.eigvalsh(fgd.mass_matrix(freed, freed.neutral()))[0] > 0
+
+
+def test_what_stays_on_a_base_that_others_float_on_is_noted(tmp_path):
+    arm = LINK.format("arm") + JOINT.format("elbow", "revolute", "base", "arm", "0 0 1", LIMIT)
+    (tmp_path / "r.urdf").write_text(chain(["floating"]).replace("</robot>", arm + "</robot>"))
+    kept = fgd.load(tmp_path / "r.urdf", floating_base=True)
+    assert kept.joint_names == ("j0", "elbow")
+    (warning,) = kept.warnings
+    assert "floating_base=True frees nothing more: j0 float on the base 'base', and elbow move on it" in warning
 
 
 def test_inertial_without_mass_is_not_used(tmp_path):
