@@ -275,6 +275,7 @@ def test_what_says_nothing_is_not_noted():
     gazebo += "<gazebo><velocity_decay><linear>0.0</linear></velocity_decay><selfCollide>true</selfCollide></gazebo>"
     mujoco = "<mujoco><compiler boundmass='0' meshdir='m' settotalmass='-1'/><option gravity='0 0 -9.81'/></mujoco>"
     mimic = "<mimic joint='j0'/>"
+    gazebo += "<gazebo><plugin filename='libmimic.so'><joint>j0</joint><mimicJoint>j1</mimicJoint></plugin></gazebo>"
     control = "<ros2_control><joint name='j1'><param name='mimic'>j0</param></joint><joint name='j0'/></ros2_control>"
     text = chain(["revolute", "revolute"]).replace("</robot>", gazebo + mujoco + control + "</robot>")
     assert not fgd.loads(mimic.join(text.rsplit("</joint>\n", 1)).replace(mimic, mimic + "</joint>\n")).warnings

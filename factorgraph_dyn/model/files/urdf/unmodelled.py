@@ -53,9 +53,9 @@ def note_unmodelled(root: Element, notes: list[str]) -> None:
         found += [(e, "the link has several; only the first is used.") for e in link.all("inertial")[1:]]
     for joint in root.all("joint"):
         found += _joint(joint)
-    for gazebo in root.all("gazebo"):
-        found += _gazebo(gazebo)
     mimics = {joint.get("name") for joint in root.all("joint") if joint.first("mimic") is not None}
+    for gazebo in root.all("gazebo"):
+        found += _gazebo(gazebo, mimics)
     for control in root.all("ros2_control"):
         found += _ros2_control(control, mimics)
     for mujoco in root.all("mujoco"):
@@ -73,7 +73,7 @@ def _joint(joint: Element) -> Found:
                 yield dynamics, f"the attribute {key!r} is not used."
 
 
-def _gazebo(gazebo: Element) -> Found:
+def _gazebo(gazebo: Element, mimics: set[str | None]) -> Found:
     for element in gazebo.children:
         if element.tag in GAZEBO and _says_something(element):
             yield element, f"<{element.tag}> is not used."
@@ -86,10 +86,11 @@ def _gazebo(gazebo: Element) -> Found:
         if element.tag in GAZEBO_BODIES:
             yield element, f"<{element.tag}> is Gazebo's alone; what it adds is not read."
         if element.tag == "plugin" and (file := element.get("filename")):
-            if "mimic" in file.lower():
+            follower = element.first("mimicJoint")
+            if follower is None and "mimic" not in file.lower():
+                yield element, "plugins are not run; forces and couplings are missing where they add any."
+            elif follower is None or follower.text.strip() not in mimics:
                 yield element, "plugins are not run: joints that it couples move freely. Give them a <mimic>."
-            else:
-                yield element, "plugins are not run; forces and couplings that they add are missing."
     for element in _nested(gazebo):
         if said := [e.tag for e in element.children if e.tag in GAZEBO_NESTED[element.tag] and _is_not_zero(e.text)]:
             yield element, f"{', '.join(said)} of Gazebo's <{element.tag}> is not used."
