@@ -62,8 +62,8 @@ def assemble(
 ) -> Made:
     """The mechanism, ``make`` of its parts, of bodies and connections whose tree starts at ``base``.
 
-    A body whose link frame had to move gets a ``Frame`` of its own name where it was (with ``_body``
-    added where the name is taken).
+    A body whose link frame had to move gets a ``Frame`` of its own name where it was, unless it has one: that says
+    already where the body is.
 
     Raises:
         ModelError: A body that no joint connects to the base, or parts that make no mechanism.
@@ -95,12 +95,11 @@ def assemble(
                 f"has no coordinates{_lost_effects(connection.joint)}."
             )
     placed = [Frame(f.name, f.link, tidy(T_link_body[f.link] @ np.asarray(f.placement))) for f in frames]
-    taken = {frame.name for frame in placed}
+    said = {frame.link for frame in placed if frame.name == frame.link}
     moved = [
-        Frame(free, body, tidy(T_link_body[body]))
+        Frame(body, body, tidy(T_link_body[body]))
         for body, T in T_body_link.items()
-        if not np.array_equal(T, np.eye(4))
-        and (free := next((name for name in (body, f"{body}_body") if name not in taken), None))
+        if body not in said and not np.array_equal(T, np.eye(4))
     ]
     return make(
         name,

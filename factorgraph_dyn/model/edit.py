@@ -34,7 +34,7 @@ class Editable(Moving):
         The new base is called ``world`` and the joint ``floating_base``, with underscores added where
         these names are taken. The joint is not actuated.
         """
-        world = free_name(WORLD, self.link_names)
+        world = free_name(WORLD, self.place_names)
         tied: list[Joint | Loop | Coupling] = [*self.joints, *self.loops, *self.couplings]
         name = free_name(FLOATING_BASE, (part.name for part in tied))
         joint = Joint(name, "floating", world, self.base, actuated=False)
@@ -43,7 +43,7 @@ class Editable(Moving):
     def merge_fixed(self) -> Self:
         """The mechanism with every link on a fixed joint merged into its parent.
 
-        A merged link leaves a frame of its name, unless a frame has that name already.
+        A merged link leaves a frame of its name where it is, by ``place``.
         """
         carrier: dict[str, tuple[str, Floats]] = {self.base: (self.base, np.eye(4))}
         for joint in self.topology.outward:
@@ -169,28 +169,19 @@ class Editable(Moving):
     def change_base(self, link: str, *, q: npt.ArrayLike | None = None) -> Self:
         """The mechanism seen from another link, which becomes the base.
 
-        Where the base has one joint and it is floating, the other link becomes the floating one; else the
-        link is fixed as it stands at the configuration q (default the neutral one), so that gravity keeps
-        its direction. Joints on the way are turned round: those of one freedom keep their coordinates,
+        Where the link hangs on a floating joint of the base, it becomes the floating one, and what else is on the base
+        stays there; otherwise it is fixed as it stands at the configuration q (default the neutral one), so that
+        gravity keeps its direction. Joints on the way are turned round: those of one freedom keep their coordinates,
         others describe the reversed motion.
         """
         self.check_link(link)
-        out = self.topology.joints_out[self.base]
         if link == self.base:
             return self
-        if len(out) == 1 and out[0].type.is_free and not self._touches(self.base):
-            floating = out[0]
-            inner = replace(
-                self,
-                links=tuple(x for x in self.links if x.name != self.base),
-                joints=tuple(j for j in self.joints if j.name != floating.name),
-                visuals=tuple(x for x in self.visuals if x.link != self.base),
-            )._rebased(link, np.asarray(self.gravity))
-            base = self.link_by_name[self.base]
-            rooted = replace(floating, child=link)
-            visuals = (*on_links(self.visuals, [self.base]), *inner.visuals)
-            return replace(inner, links=(base, *inner.links), joints=(rooted, *inner.joints), visuals=visuals)
-        return self._rebased(link, self._gravity_at(link, q))
+        first = self.topology.path_to_base(link)[-1]
+        if first.type.is_free:
+            others = (joint for joint in self.joints if joint.name != first.name)
+            return self._assembled(self.base, (replace(first, child=link), *others), np.asarray(self.gravity))
+        return self._assembled(link, self.joints, self._gravity_at(link, q))
 
     def add_payload(
         self,
@@ -239,8 +230,9 @@ class Editable(Moving):
         parts["visuals"] = tuple(renamed(visual, ("link",)) for visual in self.visuals)
         return replace(self, name=self.name if name is None else name, **parts)
 
-    def _rebased(self, link: str, gravity: Floats) -> Self:
-        connections = [Connection(joint) for joint in self.joints] + [
+    def _assembled(self, base: str, joints: Iterable[Joint], gravity: Floats) -> Self:
+        """The mechanism with its tree made anew of joints, some of which may be met from their children."""
+        connections = [Connection(joint) for joint in joints] + [
             Connection(
                 Joint(x.name, x.kind, x.predecessor, x.successor, x.predecessor_placement, x.axis, x.pitch),
                 np.asarray(x.successor_placement),
@@ -253,7 +245,7 @@ class Editable(Moving):
             self.name,
             self.links,
             connections,
-            base=link,
+            base=base,
             couplings=self.couplings,
             frames=self.frames,
             gravity=gravity,
@@ -302,11 +294,6 @@ class Editable(Moving):
         """The links from a link inward to another, both included, or None where that is not on the way."""
         path = [link, *(joint.parent for joint in self.topology.path_to_base(link))]
         return path[: path.index(start) + 1] if start in path else None
-
-    def _touches(self, link: str) -> bool:
-        """Whether a loop or frame is on a link."""
-        ends = [end for loop in self.loops for end in (loop.predecessor, loop.successor)]
-        return link in (*ends, *(frame.link for frame in self.frames))
 
 
 def _with_mass(link: Link, body: Link, T_link_body: Floats) -> Link:

@@ -108,8 +108,14 @@ def check_names(
     for loop in loops:
         for end in (loop.predecessor, loop.successor):
             check_name(end, known["link"], "link", f"{where}, though loop {loop.name!r} ends there", ModelError)
+    links_by_name = set(known["link"])
     for frame in frames:
         check_name(frame.link, known["link"], "link", f"{where}, though frame {frame.name!r} is on it", ModelError)
+        if frame.name != frame.link and frame.name in links_by_name:  # a frame that nobody could ask for
+            raise ModelError(
+                f"Frame {frame.name!r} of {where} is on link {frame.link!r}, but another link has its name, which "
+                "means that link wherever it is asked for; rename the frame."
+            )
     single = [joint.name for joint in joints if joint.nv == 1]
     for coupling in couplings:
         use = f"{where} with one freedom, though coupling {coupling.name!r} uses it"

@@ -127,6 +127,40 @@ def test_floating_robot_on_another_base_moves_alike(tree):
     assert kinetic_energy(other, q_other, v_other) == pytest.approx(kinetic_energy(floating, q, v), rel=1e-9)
 
 
+WALKER = """<mujoco><worldbody>{0}
+  <body name="torso" pos="0 0 1"><freejoint name="root"/><geom type="box" size=".1 .2 .3"/>
+    <body name="leg" pos="0 .1 -.3"><joint name="hip" axis="0 1 0"/><geom size=".1" pos="0 .1 -.4"/></body></body>
+</worldbody>{1}</mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("beside", "held"),
+    [
+        ("", ""),
+        ('<site name="goal" pos="1 0 0"/>', ""),
+        ('<body name="ball" pos="2 0 0"><freejoint name="free"/><geom size=".1"/></body>', ""),
+        ("", '<equality><connect name="tether" body1="torso" anchor="0 0 .3"/></equality>'),
+    ],
+)
+def test_a_floating_robot_floats_on_another_base_whatever_else_is_in_the_world(beside, held):
+    walker = fgd.loads(WALKER.format(beside, held))
+    other = walker.change_base("leg")
+    assert (other.base, other.nv) == ("world", walker.nv)
+    assert (other.joint_by_name["root"].parent, other.joint_by_name["root"].child) == ("world", "leg")
+    assert [loop.name for loop in other.loops] == [loop.name for loop in walker.loops]
+    q, v = walker.random_state(4)
+    q_other, v_other = other.neutral(), np.zeros(other.nv)
+    for name in walker.joint_names:
+        q_other[other.q_slice(name)], v_other[other.v_slice(name)] = q[walker.q_slice(name)], v[walker.v_slice(name)]
+    leg = fgd.pose(walker, q, "leg")
+    q_other[other.q_slice("root")] = other.joint_by_name["root"].type.coordinates(None, 0.0, leg)
+    v_other[other.v_slice("root")] = fgd.jacobian(walker, q, "leg") @ v
+    assert fgd.energy(other, q_other, v_other) == pytest.approx(fgd.energy(walker, q, v), rel=1e-9)
+    for name in walker.place_names:
+        np.testing.assert_allclose(fgd.pose(other, q_other, name), fgd.pose(walker, q, name), atol=1e-9)
+    np.testing.assert_allclose(other.close(q_other), q_other, atol=1e-6)
+
+
 def test_base_changes_back(tree):
     one = tree
     for link in (tree.link_names[-1], tree.link_names[2], tree.base):

@@ -41,6 +41,7 @@ def make(links=(BASE, ARM, HAND), joints=(SHOULDER, WRIST), **options):
         (lambda: make(gravity=(0, 0, np.nan)), "gravity"),
         (lambda: make(loops=(Loop("l", "revolute", "arm", "leg"),)), "'leg' is not in"),
         (lambda: make(frames=(Frame("f", "leg"),)), "'leg' is not in"),
+        (lambda: make(frames=(Frame("hand", "arm"),)), "Frame 'hand' .* another link has its name.*rename the frame"),
         (lambda: make(couplings=(Coupling("c", "wrist", "elbow"),)), "'elbow' is not in"),
         (lambda: Link("x", mass=-1), "negative"),
         (lambda: Link("x", mass=np.inf), "finite"),

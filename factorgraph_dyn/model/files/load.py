@@ -15,6 +15,7 @@ from typing import Any
 
 from factorgraph_dyn.checks import check_kind, check_mapping, check_path, shown
 from factorgraph_dyn.errors import ModelError
+from factorgraph_dyn.model.edit import WORLD
 from factorgraph_dyn.model.files.closures import add_closures, is_closure_file, parse_closures
 from factorgraph_dyn.model.files.expand_xacro import expanded, is_xacro
 from factorgraph_dyn.model.files.formats import BLANK, NOT_XML, Source
@@ -41,7 +42,8 @@ def load(
         path: The file; a YAML of closures stands for the URDF of the same name beside it; a name such
             as ``robot_descriptions:panda_description`` is loaded through that package.
         floating_base: Free the base: a floating joint ``floating_base`` from a new base ``world``. A model
-            that floats already stays as it is.
+            that floats already stays as it is: one on a floating joint of a base without mass, or of one called
+            ``world``. What moves on that base without floating is noted.
         merge_fixed: Merge links joined by fixed joints; each leaves a frame of its name.
         closures: A YAML file that lists loop closures between links, frames or joints.
         folder: The folder that included files must not leave; default the file's own. Files are sought beside
@@ -93,8 +95,8 @@ def load(
     else:
         yaml = check_path(closures, "The file of closures", ModelError)
         mechanism = add_closures(mechanism, parse_closures(read_bytes(yaml), str(yaml)), str(yaml))
-    if floating_base and not _floats(mechanism):
-        mechanism = mechanism.float_base()
+    if floating_base:
+        mechanism = _floating(mechanism, file)
     if merge_fixed:
         mechanism = mechanism.merge_fixed()
     return mechanism
@@ -167,9 +169,27 @@ def _note_closures(mechanism: Mechanism, file: Path) -> Mechanism:
     return replace(mechanism, notes=(*mechanism.notes, note))
 
 
-def _floats(mechanism: Mechanism) -> bool:
-    """Whether a joint at the base floats."""
-    return any(joint.type.is_free for joint in mechanism.topology.joints_out[mechanism.base])
+def _floating(mechanism: Mechanism, file: Path) -> Mechanism:
+    """The mechanism on a free base, or as it is where it floats on a base that is no body of its own."""
+    still, moving = {mechanism.base}, []
+    for joint in mechanism.topology.outward:
+        if joint.parent in still:
+            if joint.nv:
+                moving.append(joint)
+            else:
+                still.add(joint.child)
+    free = [joint.name for joint in moving if joint.type.is_free]
+    weighs = mechanism.base != WORLD and any(mechanism.link_by_name[link].mass for link in still)
+    if not free or weighs:
+        return mechanism.float_base()
+    held = [joint.name for joint in moving if joint.name not in free]
+    if not held:
+        return mechanism
+    note = (
+        f"{file}: floating_base=True frees nothing more: {', '.join(free)} float on the base {mechanism.base!r}, and "
+        f"{', '.join(held)} move on it as it stands. To free the base itself, call mechanism.float_base()."
+    )
+    return replace(mechanism, notes=(*mechanism.notes, note))
 
 
 def _description_path(name: str) -> str:

@@ -15,6 +15,7 @@ from factorgraph_dyn.model.assembly import EXACT
 from factorgraph_dyn.spatial import Floats
 
 NO_DIRECTION = 1e-10  # lengths below it have no direction
+ALONG_Z = 1e-14  # squared sine of an angle to the z axis below which MuJoCo takes a direction to be along it
 
 
 def clean_cos_sin(angle: float) -> tuple[float, float]:
@@ -78,13 +79,17 @@ def from_axis_angle(axis: Floats, angle: float) -> Floats | None:
 
 
 def from_z_axis(z: Floats) -> Floats | None:
-    """The smallest rotation that brings e_z to a direction, or None where it is zero."""
+    """The smallest rotation that brings e_z to a direction, or None where it is zero.
+
+    MuJoCo's rule, whose format alone writes it: a direction so near to the z axis is along it, and the half turn to
+    -z is about x. Programs that round to single precision write such directions for -z.
+    """
     length = float(np.linalg.norm(z))
     if length < NO_DIRECTION:
         return None
     x, y, w = z / length
     sine = math.hypot(x, y)
-    if sine < NO_DIRECTION:
+    if x * x + y * y < ALONG_Z:
         return np.eye(3) if w > 0 else np.diag([1.0, -1.0, -1.0])
     return from_axis_angle(np.array([-y, x, 0.0]), math.atan2(sine, w))
 

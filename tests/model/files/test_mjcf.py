@@ -379,7 +379,8 @@ ODD = {
     "springs act on hinges": "<body><joint type='ball' stiffness='1'/><geom size='.1'/></body>",
     "gravcomp is not used": "<body gravcomp='1'><joint/><geom size='.1'/></body>",
     "is empty": "<body><joint range='3 3'/><geom size='.1'/></body>",
-    "acts on the body twist": "<body><joint type='free' armature='1'/><geom size='.1'/></body>",
+    "armature of a free joint acts": "<body><joint type='free' armature='1'/><geom size='.1'/></body>",
+    "frictionloss of a free joint acts": "<body><joint type='free' frictionloss='1'/><geom size='.1'/></body>",
     "springyield is not used": "<body><joint stiffness='1' springyield='1'/><geom size='.1'/></body>",
 }
 
@@ -388,3 +389,10 @@ ODD = {
 def test_what_is_left_out_is_noted(warning):
     mechanism = fgd.loads(f"<mujoco><worldbody>{ODD[warning]}</worldbody></mujoco>")
     assert any(warning in found for found in mechanism.warnings)
+
+
+def test_damping_of_a_turned_free_body_is_mujocos(tmp_path):
+    body = "<body><joint type='free' damping='2'/><geom size='.1' pos='.3 0 0'/></body>"
+    mechanism, engine = engine_for(f"<mujoco><worldbody>{body}</worldbody></mujoco>", tmp_path)
+    assert not mechanism.warnings
+    assert compare_with_engine(mechanism, engine, states=2).within(AGREES)

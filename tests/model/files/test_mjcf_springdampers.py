@@ -7,6 +7,7 @@ import pytest
 import factorgraph_dyn as fgd
 
 EXACT = 1e-12  # relative
+SINGULAR = 1e-9  # relative, where MuJoCo adds next to nothing to a singular matrix
 
 
 def arm(first="", second="", rest="", compiler=""):
@@ -59,9 +60,37 @@ def test_balls_are_damped_and_their_springs_noted():
 
 
 def test_where_a_joint_moves_no_mass_there_is_no_spring():
-    text = (
-        arm("springdamper='.1 .5'", "axis='1 0 0'").replace("mass='1.5'", "mass='0'").replace('mass="1.5"', 'mass="0"')
-    )
+    text = arm("springdamper='.1 .5'", "axis='1 0 0' springdamper='.1 .5'").replace('mass="1.5"', 'mass="0"')
     ours = fgd.loads(text, file="arm.xml")
-    assert not ours.joint_by_name["j"].stiffness.any()
-    assert any(w.startswith("arm.xml:5: ") and "moves no mass" in w for w in ours.warnings)
+    assert not ours.joint_by_name["k"].stiffness.any()
+    assert any(w.startswith("arm.xml:8: ") and "moves no mass" in w for w in ours.warnings)
+    alone = fgd.loads(text.replace('<joint name="k"', '<joint name="k" armature="1"'))
+    assert ours.joint_by_name["j"].stiffness == pytest.approx(alone.joint_by_name["j"].stiffness, rel=EXACT)
+
+
+GIMBAL = """<mujoco><worldbody>
+  <body euler="{0}"><joint name="y" axis="0 .3 1" springdamper=".3 .6"/><geom size=".1" mass="1" pos=".2 .1 .3"/>
+    <body pos=".3 .2 .1" euler="{1}">
+      {2}<geom type="box" size=".1 .2 .3" pos=".1 .2 .3" mass="1.7"/>
+      <body pos=".3 .1 .2"><joint name="h" axis="1 .3 .2" springdamper=".5 .7"/>
+        <geom type="box" size=".1 .13 .2" pos=".1 .3 .1" mass=".9"/></body></body></body>
+</worldbody></mujoco>"""
+LOCKED = {
+    "z-x-z": '<joint axis="0 0 1"/><joint axis="1 0 0"/><joint name="c" axis="0 0 1" springdamper=".5 1"/>',
+    "parallel slides": '<joint type="slide"/><joint type="slide" name="c" springdamper=".5 1"/>',
+}
+
+
+@pytest.mark.parametrize("joints", LOCKED)
+@pytest.mark.parametrize("seed", range(8))
+def test_joints_that_undo_one_another_leave_the_others_theirs(seed, joints):
+    angles = np.random.default_rng(seed).uniform(-90, 90, (2, 3)).round(1)
+    text = GIMBAL.format(*(" ".join(map(str, each)) for each in angles), LOCKED[joints])
+    theirs, ours = mujoco.MjModel.from_xml_string(text), fgd.loads(text, file="m.xml")
+    (warning,) = (warning for warning in ours.warnings if "springdamper" in warning)
+    assert warning.startswith('m.xml:4: <joint name="c">: springdamper is not used: at the reference configuration')
+    for name in ("y", "h", "c"):
+        joint, index = ours.joint_by_name[name], theirs.joint(name).id
+        nothing = 1e-12  # MuJoCo's for a joint that moves nothing
+        assert joint.stiffness == pytest.approx(theirs.jnt_stiffness[index], rel=SINGULAR, abs=nothing)
+        assert joint.damping == pytest.approx(theirs.dof_damping[theirs.jnt_dofadr[index]], rel=SINGULAR, abs=nothing)

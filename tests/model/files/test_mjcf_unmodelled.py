@@ -28,6 +28,30 @@ def robot(before="", after="", body="", joint="", geom=""):
     return ROBOT.format(before=before, after=after, body=body, joint=joint, geom=geom)
 
 
+INERTIAL, GEOM = "<inertial mass='1' pos='.1 0 0' diaginertia='1 1 1'/>", "<geom size='.1' mass='2'/>"
+FUSED = """<mujoco><compiler inertiafromgeom="{0}" fusestatic="{1}"/><worldbody>
+<body><joint/>{2}<body name="c" pos=".5 0 0">{3}<body pos="0 1 0">{4}</body></body></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("from_geoms", ["true", "auto", "false"])
+@pytest.mark.parametrize(
+    "masses",
+    [(INERTIAL, GEOM, ""), (GEOM, INERTIAL, ""), (INERTIAL, INERTIAL, ""), (INERTIAL, "", GEOM), (INERTIAL, "", ""),
+     (INERTIAL + GEOM, "", INERTIAL + GEOM)],
+)  # fmt: skip
+def test_inertials_that_mujoco_leaves_out_of_fused_bodies_are_noted(masses, from_geoms, fused):
+    text = FUSED.format(from_geoms, str(fused).lower(), *masses)
+    model, mechanism = mujoco.MjModel.from_xml_string(text), fgd.loads(text, file="m.xml")
+    data, theirs = mujoco.MjData(model), np.zeros((1, 1))
+    mujoco.mj_forward(model, data)
+    mujoco.mj_fullM(model, data, theirs)
+    noted = [warning for warning in mechanism.warnings if "MuJoCo leaves this out where it fuses body" in warning]
+    assert all(warning.startswith("m.xml:2: <inertial>: ") for warning in noted)
+    differs = abs(fgd.mass_matrix(mechanism, [0.0]) - theirs).max() > DIFFERS
+    assert bool(noted) == differs == (fused and from_geoms == "true" and masses[0] != masses[2] and any(masses[1:]))
+
+
 ONE_JOINT = "<joint joint='j' coef='2'/>"
 
 

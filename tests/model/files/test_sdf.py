@@ -338,6 +338,21 @@ def test_the_folder_does_not_move_where_includes_are_sought(tmp_path):
         fgd.load(robots / "model.sdf")
 
 
+@pytest.mark.parametrize(
+    ("word", "true"), [("1", True), ("True", True), (" TRUE ", True), ("False", False), ("", False)]
+)
+def test_booleans_are_written_in_letters_of_either_case(word, true):
+    assert fgd.loads(model(f"<static>{word}</static>", ARM)).nv == (0 if true else 1)
+    hinge = joint("j", "revolute", "a", "b")
+    turned = model(link("a"), f"<link name='b'><pose degrees='{word}'>0 0 0 0 0 90</pose></link>", hinge)
+    expected = from_rpy(np.array([0, 0, np.pi / 2 if true else 90.0]))
+    np.testing.assert_allclose(fgd.pose(fgd.loads(turned), [0.0], "b")[:3, :3], expected, atol=1e-12)
+    axis = f"<axis><xyz>0 1 0</xyz><use_parent_model_frame>{word}</use_parent_model_frame></axis>"
+    hinge = joint("j", "revolute", "a", "b", axis)
+    given = fgd.loads(model(link("a"), link("b", "0 0 0 0 0 1"), hinge)).joint_by_name["j"].axes
+    np.testing.assert_allclose(given[0], [np.sin(1), np.cos(1), 0] if true else [0, 1, 0], atol=1e-12)
+
+
 LEANING = "<frame name='f'><pose relative_to='n::l'/></frame><model name='n' {}><pose relative_to='f'/>{}</model>"
 BAD = {
     "leans on itself": model(link("a", "0 0 0 0 0 0", "b"), link("b", "0 0 0 0 0 0", "a")),
@@ -359,6 +374,8 @@ BAD = {
         "name='m'", "name='m' canonical_link='__model__'"
     ),
     "must be finite": limited("nan", "1"),
+    "the text is 'yes'; it must be one of true, 1, false, 0": model(link("a"), "<static>yes</static>"),
+    "the attribute 'degrees' is 'on'": model("<link name='a'><pose degrees='on'>0 0 0 0 0 0</pose></link>"),
 }
 
 

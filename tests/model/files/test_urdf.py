@@ -56,10 +56,32 @@ def test_floating_base_agrees_with_pinocchio(tmp_path):
     assert agreement(text, tmp_path, floating_base=True).within(AGREES)
 
 
-def test_floating_base_keeps_what_floats():
-    floating = fgd.loads(chain(["floating"]))
-    assert floating.joint_by_name["j0"].kind == "floating"
-    assert not floating.joint_by_name["j0"].actuated
+def test_floating_base_keeps_what_floats(tmp_path):
+    (tmp_path / "r.urdf").write_text(chain(["fixed", "floating"]).replace(LINK.format("l0"), "<link name='l0'/>"))
+    floating = fgd.load(tmp_path / "r.urdf", floating_base=True)
+    assert floating.joint_names == ("j1",)
+    assert floating.joint_by_name["j1"].kind == "floating"
+    assert not floating.joint_by_name["j1"].actuated
+    assert not floating.warnings
+
+
+@pytest.mark.parametrize("on", ["base", "mount"])
+def test_a_base_with_mass_is_freed_beside_what_floats(on, tmp_path):
+    mount = LINK.format("mount") + JOINT.format("f", "fixed", "base", "mount", "0 0 1", "")
+    text = chain(["floating"]).replace("</robot>", mount * (on == "mount") + "</robot>")
+    (tmp_path / "r.urdf").write_text(text.replace("<link name='base'/>", LINK.format("base")) if on == "base" else text)
+    freed = fgd.load(tmp_path / "r.urdf", floating_base=True)
+    assert freed.joint_names == ("floating_base", "j0")
+    assert np.linalg.eigvalsh(fgd.mass_matrix(freed, freed.neutral()))[0] > 0
+
+
+def test_what_stays_on_a_base_that_others_float_on_is_noted(tmp_path):
+    arm = LINK.format("arm") + JOINT.format("elbow", "revolute", "base", "arm", "0 0 1", LIMIT)
+    (tmp_path / "r.urdf").write_text(chain(["floating"]).replace("</robot>", arm + "</robot>"))
+    kept = fgd.load(tmp_path / "r.urdf", floating_base=True)
+    assert kept.joint_names == ("j0", "elbow")
+    (warning,) = kept.warnings
+    assert "floating_base=True frees nothing more: j0 float on the base 'base', and elbow move on it" in warning
 
 
 def test_inertial_without_mass_is_not_used(tmp_path):
@@ -146,7 +168,46 @@ ODD = {
         "</robot>", "<gazebo reference='j0'><springStiffness>5</springStiffness></gazebo></robot>"
     ),
     "left unexpanded": chain(["revolute"]).replace("</robot>", "<xacro:thing/></robot>"),
+    "<inertial>: the link has several; only the first is used": chain(["revolute"]).replace(
+        "</inertial>", "</inertial>\n<inertial><mass value='9'/></inertial>"
+    ),
 }
+EXTENSIONS = {
+    "Gazebo's joint 'shut' is not read: a loop that it closes stays open. Give it as a <loop>":
+        "<gazebo><joint name='shut' type='revolute'><parent>l0</parent><child>base</child></joint></gazebo>",
+    "joints that it couples move freely": "<gazebo><plugin name='m' filename='libmimic_joint_plugin.so'/></gazebo>",
+    "plugins are not run; forces": "<gazebo><plugin name='m' filename='libbuoyancy.so'/></gazebo>",
+    "<static> is not used": "<gazebo><static>True</static></gazebo>",
+    "<kinematic> is not used": "<gazebo reference='l0'><kinematic>1</kinematic></gazebo>",
+    "linear of Gazebo's <velocity_decay> is not used":
+        "<gazebo reference='l0'><velocity_decay><linear>1e-3</linear><angular>0.0</angular></velocity_decay></gazebo>",
+    "spring_stiffness of Gazebo's <dynamics>": "<gazebo reference='j0'><axis><dynamics><spring_stiffness>5"
+        "</spring_stiffness><damping>0</damping></dynamics></axis></gazebo>",
+    "that it mimics 'j0' is not read": "<ros2_control name='c'><joint name='j1'><param name='mimic'>j0</param></joint>"
+        "</ros2_control>",
+    "MuJoCo's gravity='0 0 -1' is not used": "<mujoco><option gravity='0 0 -1'/></mujoco>",
+    "MuJoCo's balanceinertia='true' is not used": "<mujoco><compiler balanceinertia='true'/></mujoco>",
+    "its first joint, 'j0', alone": "<transmission><joint name='j0'/><joint name='j1'/><actuator><motorInertia>.1"
+        "</motorInertia></actuator></transmission>",
+    "only the first actuator's rotor": "<transmission><joint name='j0'/><actuator><motorInertia>.1</motorInertia>"
+        "</actuator><actuator><motorInertia>.2</motorInertia></actuator></transmission>",
+    "its joint is 'gone'": "<transmission><joint name='gone'/><actuator><motorInertia>1</motorInertia></actuator>"
+        "</transmission>",
+    "its joint is 'f'": "<link name='e'/><joint name='f' type='fixed'><parent link='l1'/><child link='e'/></joint>"
+        "<transmission><joint name='f'/><actuator><motorInertia>1</motorInertia></actuator></transmission>",
+    "elements <drake:mimic> of joints are not read": "<link name='e'/><joint name='f' type='fixed'><parent link='l1'/>"
+        "<child link='e'/><drake:mimic joint='j0'/></joint>",
+    "the attribute 'spring_stiffness' is not used": "<link name='e'/><joint name='f' type='fixed'><parent link='l1'/>"
+        "<child link='e'/><dynamics spring_stiffness='5' damping='1'/></joint>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("warning", EXTENSIONS)
+def test_extensions_that_change_the_motion_are_noted_with_their_line(warning):
+    text = chain(["revolute", "revolute"]).replace("</robot>", EXTENSIONS[warning] + "</robot>")
+    (found,) = fgd.loads(text, file="r.urdf").warnings
+    assert found.startswith("r.urdf:11: <")
+    assert warning in found
 
 
 @pytest.mark.parametrize("warning", ODD)
@@ -210,8 +271,14 @@ def test_elements_that_are_not_read_are_noted_once():
 
 def test_what_says_nothing_is_not_noted():
     gazebo = "<gazebo><turnGravityOff>false</turnGravityOff><dampingFactor>0.0</dampingFactor><plugin/></gazebo>"
-    gazebo += "<gazebo><gravity>true</gravity></gazebo>" + GEARED.format("1.0")
-    assert not fgd.loads(chain(["revolute"]).replace("</robot>", gazebo + "</robot>")).warnings
+    gazebo += "<gazebo><gravity>true</gravity><static>false</static></gazebo>" + GEARED.format("1.0")
+    gazebo += "<gazebo><velocity_decay><linear>0.0</linear></velocity_decay><selfCollide>true</selfCollide></gazebo>"
+    mujoco = "<mujoco><compiler boundmass='0' meshdir='m' settotalmass='-1'/><option gravity='0 0 -9.81'/></mujoco>"
+    mimic = "<mimic joint='j0'/>"
+    gazebo += "<gazebo><plugin filename='libmimic.so'><joint>j0</joint><mimicJoint>j1</mimicJoint></plugin></gazebo>"
+    control = "<ros2_control><joint name='j1'><param name='mimic'>j0</param></joint><joint name='j0'/></ros2_control>"
+    text = chain(["revolute", "revolute"]).replace("</robot>", gazebo + mujoco + control + "</robot>")
+    assert not fgd.loads(mimic.join(text.rsplit("</joint>\n", 1)).replace(mimic, mimic + "</joint>\n")).warnings
 
 
 @pytest.mark.parametrize(

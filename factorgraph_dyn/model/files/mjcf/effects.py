@@ -11,6 +11,10 @@ from factorgraph_dyn.model.files.mjcf.scene import Scene
 from factorgraph_dyn.model.files.xml_tree import Element
 
 WORDS = {"friction": "frictionloss"}  # the format's, where another than the mechanism's
+FREE = {
+    "armature": "velocity terms differ",
+    "friction": "dry friction holds back each of the body's axes, not each of the world's, where it is turned",
+}
 
 
 def joint_effects(element: Element, kind: str, name: str, scene: Scene) -> dict[str, float]:
@@ -30,12 +34,14 @@ def joint_effects(element: Element, kind: str, name: str, scene: Scene) -> dict[
     if kind in ("ball", "free"):
         if values.pop("stiffness"):
             note_spring(element, kind, name, scene.notes)
-        if kind == "free" and values["armature"]:
-            scene.notes.append(
+        if kind == "free":  # damping is the same for every direction, and so in any axes
+            scene.notes.extend(
                 element.note(
-                    "armature of a free joint acts on the body twist; MuJoCo's acts on the velocity in the "
-                    "world, so that velocity terms differ."
+                    f"{WORDS.get(key, key)} of a free joint acts on the body twist; MuJoCo's acts on the velocity in "
+                    f"the world, so that {differ}."
                 )
+                for key, differ in FREE.items()
+                if values[key]
             )
         return {**values, "reference": 0.0}
     return {**values, "rest": rest, "reference": reference}

@@ -9,10 +9,11 @@ Meshes are not read: where a moving body's mass would come from one, the file is
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from factorgraph_dyn.model.assembly import Connection
 from factorgraph_dyn.model.files.mjcf.scene import Scene, Settings, pose_between
 from factorgraph_dyn.model.files.xml_tree import Element
 from factorgraph_dyn.model.parts import Link
@@ -35,6 +36,7 @@ def body_link(
     inertial: tuple[Element, Floats] | None,
     scene: Scene,
     moving: bool,
+    written: dict[str, Element],
 ) -> Link:
     """The link of a body.
 
@@ -45,6 +47,7 @@ def body_link(
         inertial: Its <inertial>, likewise, or None.
         scene: The settings.
         moving: Whether the body can move at all; one that cannot needs no mass, unless a total is shared out.
+        written: Told the <inertial> of the body where that counts.
     """
     settings = scene.settings
     weighed = moving or (settings.settotalmass > 0 and not settings.fusestatic)
@@ -54,6 +57,7 @@ def body_link(
         pieces = [piece for geom, T in geoms if (piece := _geom(geom, T, scene, name)) is not None]
     if inertial is not None and not pieces and (moving or not settings.fusestatic):
         pieces = [_inertial(*inertial, scene)]
+        written[name] = inertial[0]
     mass, com, inertia = _combined(pieces)
     if not all(np.isfinite(x).all() for x in (mass, com, inertia)):
         element.fail("the mass or inertia of the body overflows; check the sizes of its geoms.")
@@ -62,6 +66,31 @@ def body_link(
         if not pieces and mass > 0:
             com = _place_of_bound(element, scene.notes)
     return Link(name, mass, com, inertia)
+
+
+def note_fused(
+    links: Sequence[Link], connections: Sequence[Connection], written: Mapping[str, Element], scene: Scene
+) -> None:
+    """Note each <inertial> that MuJoCo leaves out where it fuses bodies before it weighs them by their geoms.
+
+    Of bodies fused it takes the geoms, and else the <inertial> of the one that moves; which bodies it does not fuse,
+    because something refers to them, is its own affair, so that every body keeps its mass here.
+    """
+    if not scene.settings.fusestatic or scene.settings.inertiafromgeom != "true":
+        return
+    host = {link.name: link.name for link in links}
+    for connection in connections:  # from the world outward
+        if not connection.joint.nv:
+            host[connection.joint.child] = host[connection.joint.parent]
+    weighed = [host[link.name] for link in links if link.mass > 0]
+    scene.notes.extend(
+        element.note(
+            f"MuJoCo leaves this out where it fuses body {name!r} with others, since inertiafromgeom is 'true'; here "
+            "it counts. Write fusestatic='false' or inertiafromgeom='auto' to have the same in both."
+        )
+        for name, element in written.items()
+        if host[name] != links[0].name and (host[name] != name or weighed.count(name) > 1)
+    )
 
 
 def scaled_to_total(links: list[Link], total: float) -> list[Link]:

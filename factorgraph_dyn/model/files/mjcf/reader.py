@@ -27,7 +27,7 @@ from factorgraph_dyn.model.files.mjcf.constraints import (
     read_constraints,
 )
 from factorgraph_dyn.model.files.mjcf.effects import joint_effects, springdamper
-from factorgraph_dyn.model.files.mjcf.inertia import body_link, scaled_to_total
+from factorgraph_dyn.model.files.mjcf.inertia import body_link, note_fused, scaled_to_total
 from factorgraph_dyn.model.files.mjcf.limits import limited_by_actuators, range_bound
 from factorgraph_dyn.model.files.mjcf.scene import (
     MAIN,
@@ -57,11 +57,12 @@ class Draft:
     scene: Scene
     links: list[Link] = field(default_factory=list)
     connections: list[Connection] = field(default_factory=list)
-    frames: dict[str, Frame] = field(default_factory=dict)
     sites: dict[str, tuple[str, Floats]] = field(default_factory=dict)
+    site_elements: dict[str, Element] = field(default_factory=dict)
     T_world_body: dict[str, Floats] = field(default_factory=dict)  # at the reference configuration
     references: dict[str, float] = field(default_factory=dict)  # q of each joint there
     springdampers: dict[str, SpringDamper] = field(default_factory=dict)
+    written: dict[str, Element] = field(default_factory=dict)  # the <inertial> of each body where it counts
     mocap: set[str] = field(default_factory=set)
     joint_names: set[str] = field(default_factory=set)
     visuals: list[Visual] = field(default_factory=list)
@@ -106,6 +107,7 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
     actuators = read_actuators(scene)
     add_actuator_effects(actuators, constraints, joints, scene.notes)
     note_unmodelled(scene, actuators, joints)
+    note_fused(draft.links, draft.connections, draft.written, scene)
     links = scaled_to_total(draft.links, scene.settings.settotalmass)
     connections = [_effects_added(c, constraints) for c in limited_by_actuators(draft.connections, actuators, scene)]
     connections = with_springdampers(connections, links, draft.springdampers, draft.references, scene.notes)
@@ -120,7 +122,7 @@ def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
         [*connections, *constraints.loops],
         base=WORLD,
         couplings=constraints.couplings,
-        frames=draft.frames.values(),
+        frames=_frames(draft),
         gravity=scene.settings.gravity,
         notes=scene.notes,
         visuals=draft.visuals,
@@ -182,13 +184,29 @@ def _read_children(element: Element, body: str, draft: Draft, childclass: str, m
     for child, T, name in _unfold(element, draft, childclass):
         if child.tag == "site" and child.get("name"):
             site = draft.scene.resolve(child, name)
-            if site.name() in draft.frames:
+            if site.name() in draft.sites:
                 site.fail("the site is defined twice; rename one.")
-            T_site = T @ _site_pose(site, draft.scene)
-            draft.frames[site.name()] = Frame(site.name(), body, T_site)
-            draft.sites[site.name()] = (body, T_site)
+            draft.sites[site.name()] = (body, T @ _site_pose(site, draft.scene))
+            draft.site_elements[site.name()] = site
         elif child.tag == "body":
             _read_body(child, body, T, draft, name, moving)
+
+
+def _frames(draft: Draft) -> list[Frame]:
+    """The sites as frames: one that shares its name with a body, as the format allows, gets another."""
+    taken = {*draft.sites, *(link.name for link in draft.links)}
+    bodies = {link.name for link in draft.links}
+    frames = []
+    for site, (body, T) in draft.sites.items():
+        name = site
+        if site in bodies:
+            name = _unique(f"{site}_site", taken)
+            taken.add(name)
+            draft.scene.notes.append(
+                draft.site_elements[site].note(f"a body has this name, too, and keeps it; the site is called {name!r}.")
+            )
+        frames.append(Frame(name, body, T))
+    return frames
 
 
 def _site_pose(site: Element, scene: Scene) -> Floats:
@@ -218,7 +236,7 @@ def _read_body(
     moving = moving or bool(joints)
     geoms = _geoms(inner, scene)
     inertial = next(((e, T) for e, T, _ in inner if e.tag == "inertial"), None)
-    link = body_link(name, element, geoms, inertial, scene, moving)
+    link = body_link(name, element, geoms, inertial, scene, moving, draft.written)
     _read_joints(element, joints, name, parent, T_parent_body, draft)
     draft.links.append(link)
     draft.visuals += mjcf_visuals(name, geoms, scene)

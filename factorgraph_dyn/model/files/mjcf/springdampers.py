@@ -4,7 +4,8 @@
     stiffness  inertia / (time ratio)^2
     damping    2 inertia / time
 
-as MuJoCo finds ``jnt_stiffness`` and ``dof_damping``. Loops, couplings and locks are left out there, armatures are not.
+as MuJoCo finds ``jnt_stiffness`` and ``dof_damping``; where M is singular, joints that can move without mass have none,
+and the others those of the limit of M + epsilon. Loops, couplings and locks are left out there, armatures are not.
 Runs once a file.
 """
 
@@ -22,6 +23,8 @@ from factorgraph_dyn.model.files.xml_tree import Element
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link
 from factorgraph_dyn.spatial import Floats, inverse_adjoint
+
+MASSLESS = 1e-10  # of the largest eigenvalue of M, and of a freedom's part in a motion: below it there is none
 
 
 class SpringDamper(NamedTuple):
@@ -51,18 +54,19 @@ def with_springdampers(
     if not wanted:
         return list(connections)
     tree = assemble(Mechanism, "tree", list(links), list(connections), base=links[0].name, notes=[])
-    try:
-        yielding = np.diag(np.linalg.inv(_mass_matrix(tree, references)))
-    except np.linalg.LinAlgError:
-        notes.extend(
-            each.element.note("springdamper is not used: some joint of the file moves no mass.")
-            for each in wanted.values()
-        )
-        return list(connections)
+    yielding = _inverse_diagonal(_mass_matrix(tree, references))
     inertias = {name: 1.0 / float(yielding[tree.v_slices[name]].mean()) for name in wanted}
+    notes.extend(
+        wanted[name].element.note(
+            "springdamper is not used: at the reference configuration the joint moves no mass, alone or together with "
+            "others that undo its motion."
+        )
+        for name, inertia in inertias.items()
+        if not inertia
+    )
     return [
         replace(c, joint=_sprung(c.joint, wanted[c.joint.name], inertias[c.joint.name], notes))
-        if c.joint.name in wanted
+        if inertias.get(c.joint.name)
         else c
         for c in connections
     ]
@@ -76,6 +80,21 @@ def _sprung(joint: Joint, wanted: SpringDamper, inertia: float, notes: list[str]
         return damped
     stiffness = inertia / (wanted.time * wanted.ratio) ** 2
     return replace(damped, stiffness=np.asarray(joint.stiffness) + stiffness)
+
+
+def _inverse_diagonal(M: Floats) -> Floats:
+    """The diagonal of (M + epsilon)^-1 as epsilon vanishes, shape (nv,); infinite where a freedom moves without mass.
+
+    The entries of the others are those of any generalised inverse, so that each is measured by its own inertia.
+    """
+    own = np.sqrt(np.maximum(np.diag(M), 0.0))
+    unit = np.where(own > 0, own, 1.0)
+    values, vectors = np.linalg.eigh(M / np.outer(unit, unit))
+    massless = values < MASSLESS * values.max(initial=0.0)
+    massless |= values <= 0.0
+    shares = vectors**2
+    found = shares[:, ~massless] @ (1.0 / values[~massless]) / unit**2
+    return np.where(shares[:, massless].sum(axis=1) > MASSLESS, np.inf, found)
 
 
 def _mass_matrix(tree: Mechanism, references: Mapping[str, float]) -> Floats:

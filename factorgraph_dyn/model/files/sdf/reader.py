@@ -25,8 +25,17 @@ from factorgraph_dyn.model import joint_kinds
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.description import GRAVITY
 from factorgraph_dyn.model.files.limits import bound, joint_limits
-from factorgraph_dyn.model.files.sdf.scope import MODEL, WORLD, Scope, child_text, read_pose, read_version, read_world
-from factorgraph_dyn.model.files.sdf.unmodelled import TRUE, note_unmodelled
+from factorgraph_dyn.model.files.sdf.scope import (
+    MODEL,
+    WORLD,
+    Scope,
+    child_text,
+    read_pose,
+    read_version,
+    read_world,
+    truth,
+)
+from factorgraph_dyn.model.files.sdf.unmodelled import note_unmodelled
 from factorgraph_dyn.model.files.visuals import sdf_visuals
 from factorgraph_dyn.model.files.xml_tree import Document, Element
 from factorgraph_dyn.model.mechanism import Mechanism
@@ -91,7 +100,7 @@ def _gravity(world: Element, version: float, notes: list[str]) -> Floats:
     Models outside of worlds have none of their own: theirs is that of all mechanisms.
     """
     gravity = world.first("gravity")
-    physics = sorted(world.all("physics"), key=lambda profile: profile.get("default") not in TRUE)
+    physics = sorted(world.all("physics"), key=lambda profile: not truth(profile, "default"))
     older = physics[0].first("gravity") if physics else None
     if gravity is None and older is not None:
         if version < 1.06:
@@ -214,7 +223,7 @@ def _link(element: Element, name: str, notes: list[str]) -> Link:
     if inertial is None:
         notes.append(element.note("the link has no <inertial>; the format's default is 1 kg and 1 kg m^2."))
         return Link(name, 1.0, (0, 0, 0), np.eye(3))
-    if inertial.get("auto") in ("1", "true"):
+    if truth(inertial, "auto"):
         inertial.fail("automatic inertias are not computed; write the mass and inertia.")
     mass = _number(inertial, "mass", 1.0)
     if mass < 0:
@@ -289,9 +298,7 @@ def _axis(scope: Scope, axis: Element | None, element: Element, T_world_joint: F
     in_model = axis.first("use_parent_model_frame")
     expressed = xyz_element.get("expressed_in") or ""
     # Before version 1.5 axes were written in the model's frame.
-    if (in_model is not None and in_model.text.strip() in ("1", "true")) or (
-        in_model is None and scope.version < 1.05 and not expressed
-    ):
+    if truth(in_model, default=scope.version < 1.05 and not expressed):
         expressed = MODEL
     if not expressed:
         return xyz

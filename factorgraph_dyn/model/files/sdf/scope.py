@@ -16,7 +16,7 @@ import numpy as np
 
 from factorgraph_dyn.model.files import rotations
 from factorgraph_dyn.model.files.mjcf.scene import find_included
-from factorgraph_dyn.model.files.xml_tree import Element, read_included
+from factorgraph_dyn.model.files.xml_tree import Element, read_included, shorten
 from factorgraph_dyn.spatial import Floats, inverse_pose, pose, rotation_of_quaternion
 
 MAX_CHAIN = 200  # frames that lean on one another
@@ -24,6 +24,7 @@ MAX_NESTED = 50  # models within models, and files that include files
 MAX_INCLUDES = 200  # files included by one
 WORLD = "world"
 MODEL = "__model__"
+BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 SCENERY = ("sun", "ground_plane")  # Gazebo's own static models, which files include and nobody ships
 
 
@@ -213,9 +214,8 @@ def _model(model: Element, prefix: str, parent: Scope, version: float, files: _F
     """The scope of a model and of those in it."""
     if depth > MAX_NESTED:
         model.fail(f"models are nested deeper than {MAX_NESTED}.")
-    static = model.first("static")
     scope = Scope(model, prefix, parent, version, files.homes)
-    scope.static = parent.static or (static is not None and static.text.strip() in ("1", "true"))
+    scope.static = parent.static or truth(model.first("static"))
     for member, its_version in _members(scope, files):
         name = member.name()
         _enter(scope, member, files)
@@ -272,7 +272,7 @@ def _is_scenery(element: Element, scope: Scope, files: _Files) -> bool:
 
 def _included(element: Element, files: _Files) -> list[tuple[Element, float]]:
     """The model that an <include> stands for, with the name and pose the include gives it; none for lights."""
-    if element.get("merge") in ("1", "true"):
+    if truth(element, "merge"):
         element.fail("merge='true' is not read; include the model without it.")
     files.included += 1
     if files.included > MAX_INCLUDES:
@@ -321,8 +321,20 @@ def read_pose(element: Element | None) -> Floats:
             element.fail("the quaternion is zero.")
         return np.asarray(pose(np.asarray(rotation_of_quaternion(values[3:])), values[:3]))
     values = element.parse_numbers(element.text, "the pose", (6,))
-    rpy = np.deg2rad(values[3:]) if element.get("degrees") in ("1", "true") else values[3:]
+    rpy = np.deg2rad(values[3:]) if truth(element, "degrees") else values[3:]
     return np.asarray(pose(rotations.from_rpy(rpy), values[:3]))
+
+
+def truth(element: Element | None, attribute: str | None = None, *, default: bool = False) -> bool:
+    """A boolean, written in an attribute or as the text of an element, in letters of either case; the format's own."""
+    if element is None:
+        return default
+    text = element.text if attribute is None else element.get(attribute) or ""
+    word = text.strip().lower()
+    if word and word not in BOOLEANS:
+        what = "the text" if attribute is None else f"the attribute {attribute!r}"
+        element.fail(f"{what} is {shorten(text.strip())!r}; it must be one of {', '.join(BOOLEANS)}.")
+    return BOOLEANS[word] if word else default
 
 
 def child_text(element: Element, tag: str) -> str:

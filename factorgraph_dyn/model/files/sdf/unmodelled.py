@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from factorgraph_dyn.model.files.sdf.scope import Scope
+from factorgraph_dyn.model.files.sdf.scope import Scope, truth
 from factorgraph_dyn.model.files.xml_tree import Element, noted_once
-
-TRUE, FALSE = ("1", "true"), ("0", "false")
 
 
 def note_unmodelled(world: Scope, notes: list[str]) -> None:
@@ -34,7 +32,7 @@ def _model(scope: Scope) -> Iterator[tuple[Element, str]]:
     for child in scope.element.children:
         if child.tag == "plugin":
             yield child, "plugins are not run; their forces are missing."
-        if child.tag == "enable_wind" and _says(child, TRUE):
+        if child.tag == "enable_wind" and truth(child):
             yield child, "there is no wind."
     if scope.static:
         return
@@ -49,17 +47,13 @@ def _model(scope: Scope) -> Iterator[tuple[Element, str]]:
 
 def _link(link: Element) -> Iterator[tuple[Element, str]]:
     for child in link.children:
-        if child.tag == "gravity" and _says(child, FALSE):
+        if child.tag == "gravity" and not truth(child, default=True):
             yield child, "gravity acts on the link all the same."
-        if child.tag == "kinematic" and _says(child, TRUE):
+        if child.tag == "kinematic" and truth(child):
             yield child, "the link moves as forces make it, though the file says it is kinematic."
-        if child.tag == "enable_wind" and _says(child, TRUE):
+        if child.tag == "enable_wind" and truth(child):
             yield child, "there is no wind."
         if child.tag == "velocity_decay" and any(e.text.strip(" \t\n0.") for e in child.children):
             yield child, "velocity_decay is not used: the link is not damped."
         if child.tag == "inertial" and (added := child.first("fluid_added_mass")) is not None:
             yield added, "the added mass is not used: there is no fluid."
-
-
-def _says(element: Element, words: tuple[str, ...]) -> bool:
-    return element.text.strip().lower() in words

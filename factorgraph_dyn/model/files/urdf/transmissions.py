@@ -15,16 +15,33 @@ def reflected_inertias(root: Element, notes: list[str]) -> dict[str, float]:
     """Rotor inertia times the squared reduction, by joint, from the transmissions that give it."""
     found: dict[str, float] = {}
     idle: list[tuple[Element, str]] = []
+    movable = {joint.get("name") for joint in root.all("joint") if joint.get("type") != "fixed"}
     for transmission in root.all("transmission"):
-        actuator = transmission.first("actuator")
-        joint = transmission.first("joint")
-        if actuator is None or joint is None or not joint.get("name"):
-            continue
-        places = (actuator, transmission, joint)
+        actuators, joints = transmission.all("actuator"), transmission.all("joint")
+        places = (*actuators[:1], transmission, *joints[:1])
         rotor = _first_value(places, ROTOR_TAGS)
         if rotor is None:
             idle += [(e, IDLE) for place in places for e in place.all("mechanicalReduction") if not _is_one(e.text)]
             continue
+        if not actuators or not joints or joints[0].get("name") not in movable:
+            name = repr(joints[0].get("name")) if joints else "none"
+            notes.append(
+                transmission.note(
+                    "the rotor's inertia is not used: it needs an <actuator>, and a <joint> that the robot has and "
+                    f"that moves; its joint is {name}."
+                )
+            )
+            continue
+        joint = joints[0]
+        notes.extend(
+            other.note(f"the rotors of the transmission act on its first joint, {joint.name()!r}, alone.")
+            for other in joints[1:]
+        )
+        notes.extend(
+            other.note("only the first actuator's rotor of a transmission is used.")
+            for other in actuators[1:]
+            if _first_value((other,), ROTOR_TAGS) is not None
+        )
         ratio = _first_value(places, RATIO_TAGS)
         value = rotor if ratio is None else rotor * ratio * ratio
         if value < 0 or not np.isfinite(value):

@@ -115,12 +115,11 @@ def _named_by_place(mechanism: Mechanism) -> Mechanism:
 
 
 def _frame(frame: Frame, mechanism: Mechanism) -> list[str]:
-    """A frame as a link without mass on a fixed joint; called ``_frame`` as well where a link has its name."""
+    """A frame as a link without mass on a fixed joint."""
     parts: list[Link | Joint | Frame] = [*mechanism.links, *mechanism.joints, *mechanism.frames]
-    taken = {part.name for part in parts} - {frame.name}
-    name = free_name(f"{frame.name}_frame", taken) if frame.name in mechanism.link_by_name else frame.name
-    joint = Joint(free_name(f"{name}_fixed", taken), "fixed", frame.link, name, frame.placement)
-    return [f"  <link name={quoteattr(name)}/>", *_joint(joint), "  </joint>"]
+    name = free_name(f"{frame.name}_fixed", {part.name for part in parts})
+    joint = Joint(name, "fixed", frame.link, frame.name, frame.placement)
+    return [f"  <link name={quoteattr(frame.name)}/>", *_joint(joint), "  </joint>"]
 
 
 def _link(link: Link, visuals: Iterable[Visual]) -> list[str]:
