@@ -68,8 +68,14 @@ def split_names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def find_robot(name: str) -> Mechanism:
-    """The mechanism of a built-in name, such as puma560 or pendulum:5, or of a model file."""
+def find_robot(name: str, *, warns: bool = True) -> Mechanism:
+    """The mechanism of a built-in name, such as puma560 or pendulum:5, or of a model file.
+
+    Args:
+        name: Its name or path.
+        warns: Whether the first of the file's warnings is told beside the answer: numbers of an open tree look like
+            those of the closed mechanism that a file means.
+    """
     kind, _, size = name.partition(":")
     there = os.path.exists(name)  # unlike Path.exists, False for names that no file can have
     if kind in robots.BUILT_IN and not there:
@@ -87,12 +93,21 @@ def find_robot(name: str) -> Mechanism:
     if there or kind == "robot_descriptions":
         from factorgraph_dyn.model.files.load import load
 
-        return load(name)
+        mechanism = load(name)
+        if warns and mechanism.warnings:
+            _tell_warnings(name, mechanism.warnings)
+        return mechanism
     what = "file" if Path(name).suffix.lower() in MODEL_FILES or Path(name).name != name else "robot or file"
     raise InputError(
         f"There is no {what} {name!r}. Built-in robots: {', '.join(robots.BUILT_IN)}; or give the "
         "path of a URDF, MJCF or SDF file."
     )
+
+
+def _tell_warnings(name: str, warnings: tuple[str, ...]) -> None:
+    first, *others = warnings
+    further = f" (and {len(others)} more: fgdyn info {name})" if others else ""
+    typer.echo(f"Warning: {first}{further}", err=True)
 
 
 def _whole_number(text: str) -> int | None:

@@ -28,7 +28,7 @@ def info(robot: RobotArgument, format: FormatOption = "table") -> None:
     Example:
         fgdyn info robot.urdf
     """
-    mechanism = find_robot(robot)
+    mechanism = find_robot(robot, warns=False)
     rows = link_rows(mechanism)
     if format != "table":
         print_rows(rows, format)

@@ -37,6 +37,18 @@ def test_info_shows_the_tree_loops_and_warnings(run, tmp_path):
     assert [row["link"].strip() for row in rows] == ["base", "l0"]
 
 
+def test_warnings_of_a_file_are_told_beside_its_numbers(run, tmp_path):
+    path = tmp_path / "m.urdf"
+    path.write_text(test_urdf.ODD["negative: -5"])
+    (tmp_path / "m.yaml").write_text("closed_loop: []\n")
+    result = run("compile", path, "--format", "json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)
+    assert result.stderr.startswith("Warning: ")
+    assert "lists loop closures, which are not used" in result.stderr
+    assert f"1 more: fgdyn info {path}" in result.stderr
+
+
 def test_info_lists_loops(run, loopy):
     shown = run("info", loopy).output
     assert "spherical loop" in shown

@@ -166,7 +166,7 @@ def _note_closures(mechanism: Mechanism, file: Path) -> Mechanism:
     if not beside.is_file() or not is_closure_file(read_bytes(beside)):
         return mechanism
     note = f"{beside}: the file lists loop closures, which are not used; to use them, load it instead of {file.name!r}."
-    return replace(mechanism, notes=(*mechanism.notes, note))
+    return replace(mechanism, notes=(note, *mechanism.notes))  # first: it changes more than any other
 
 
 def _floating(mechanism: Mechanism, file: Path) -> Mechanism:
@@ -189,7 +189,7 @@ def _floating(mechanism: Mechanism, file: Path) -> Mechanism:
         f"{file}: floating_base=True frees nothing more: {', '.join(free)} float on the base {mechanism.base!r}, and "
         f"{', '.join(held)} move on it as it stands. To free the base itself, call mechanism.float_base()."
     )
-    return replace(mechanism, notes=(*mechanism.notes, note))
+    return replace(mechanism, notes=(note, *mechanism.notes))  # first: it changes more than any other
 
 
 def _description_path(name: str) -> str:
