@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -38,6 +38,9 @@ Entries = npt.NDArray[np.intp]
 @dataclass(frozen=True, eq=False)
 class Estimated:
     """The most probable values of all variables, with their covariance.
+
+    A[link] and V[link] are in the link's own frame, as everywhere (``mechanism.place``); wrenches of joints in link
+    frames.
 
     Attributes:
         state: The mechanism at the state.
@@ -198,7 +201,9 @@ def infer(
     if undetermined == "error" and missing:
         raise not_determined(form, list(estimate.undetermined), found.basis.open_directions, tolerance)
     object.__setattr__(estimate, "residual", _residual(estimate, form))
-    return estimate
+    # Equations and sensors speak of link frames; who reads the answer means links by their names, as in ``Solution``.
+    own = form.at_own_places()
+    return estimate if own is form else replace(estimate, _form=own)
 
 
 def _said(form: FreeForm, sensor: Sensor, label: str) -> Evidence:
