@@ -158,10 +158,11 @@ class _Watched:
         return " ".join(check(*_closed_again(self.motion.mechanism, q, v), tau))
 
     def reasons(self, advance: Step, t: float, q: Floats, v: Floats, tau: Floats, step: float) -> str:
-        """What is to be said about a step that failed; nothing where the engine answered."""
-        with suppress(FactorGraphDynError):
-            watched = self.motion._replace(accelerate=self)
-            advance(watched.move, watched.during(t, step, tau), q, v, step)
+        """What is to be said about a step that failed; nothing where the engine answered, or speaks for itself."""
+        if isinstance(self.motion.accelerate, _Foreign) or hasattr(self.motion.accelerate, "check"):
+            with suppress(FactorGraphDynError):
+                watched = self.motion._replace(accelerate=self)
+                advance(watched.move, watched.during(t, step, tau), q, v, step)
         return f" The engine says: {self.found}" if self.found else ""
 
 

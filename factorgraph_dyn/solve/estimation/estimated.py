@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -14,7 +14,7 @@ from factorgraph_dyn.checks import check_choice
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.posterior import INDEPENDENT, UNTESTED, Evidence, Posterior, joined, posterior
-from factorgraph_dyn.equations.quantities import split_name
+from factorgraph_dyn.equations.quantities import split_name, unique_names
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.motion.closure import rank_tolerance
@@ -168,12 +168,9 @@ class Estimated:
         return self._posterior.basis.open(self._form.unit_rows)
 
 
-def labels(sensors: Sequence[Sensor]) -> Iterator[str]:
+def labels(sensors: Sequence[Sensor]) -> tuple[str, ...]:
     """A name for each sensor; those of one name are counted."""
-    seen: dict[str, int] = {}
-    for sensor in sensors:
-        count = seen[sensor.label] = seen.get(sensor.label, 0) + 1
-        yield sensor.label if count == 1 else f"{sensor.label} #{count}"
+    return unique_names(sensor.label for sensor in sensors)
 
 
 def infer(

@@ -33,6 +33,7 @@ from factorgraph_dyn.equations.inputs import (
     motor_inputs,
     no_inputs,
 )
+from factorgraph_dyn.equations.quantities import unique_names
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
@@ -50,7 +51,8 @@ class InputDynamics:
     """Accelerations as an affine function of inputs, a = free + matrix u, for joints and tasks.
 
     Attributes:
-        names: A name for each input: the joint of a motor, ``place.fz`` of a contact.
+        names: A name for each input: the joint of a motor, ``place.fz`` of a contact; ``place.fz #2`` of the second
+            contact of that name.
         free: Joint accelerations without inputs, rad/s^2 or m/s^2, shape (nv,).
         matrix: Bhat = M^-1 B, shape (nv, m).
         task_names: A name for each row of the tasks.
@@ -77,8 +79,9 @@ class InputDynamics:
         return f"<InputDynamics: a = free + matrix u, {len(self.free)} freedoms, {len(self.names)} inputs{tasks}>"
 
     def _repr_html_(self) -> str:
+        headings = unique_names(["freedom", "free", *self.names])
         rows = [
-            {"freedom": k, "free": free} | dict(zip(self.names, row, strict=True))
+            dict(zip(headings, (k, free, *row), strict=True))
             for k, (free, row) in enumerate(zip(self.free, self.matrix, strict=True))
         ]
         return html_table(rows, "Accelerations: free, and of a unit of each input")
