@@ -97,7 +97,7 @@ def real_numbers(value: npt.ArrayLike, what: str, error: type[FactorGraphDynErro
     """The value as an array of real numbers, nan included."""
     try:
         return real_array(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise error(f"{what} is {shown(value)}; it must be real numbers{of}.") from None
 
 

@@ -59,7 +59,7 @@ def infer_unknowns(fit: Fit, base: Base, prior: Prior) -> Unknowns:
         squares = np.square(G).sum() + np.square(prior.root).sum()
     if not np.isfinite(squares):
         raise InputError(
-            "The prior is so wide that its variances, or those of the torques it makes possible, are beyond the largest "
+            "The prior is so wide that its variances, or those of the torques it allows, are beyond the largest "
             "numbers. Give smaller deviations, or prior=None where nothing is known."
         )
     left, s, right = np.linalg.svd(G)

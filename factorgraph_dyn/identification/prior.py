@@ -55,7 +55,8 @@ def make_prior(
     if isinstance(prior, tuple):
         return _given(columns, sizes, prior)
     spread = check_positive(prior, "prior, the relative spread of the mechanism's own parameters,", InputError)
-    return Prior(columns.values, np.diag(spread * sizes), True)
+    with np.errstate(over="ignore"):  # ``infer_unknowns`` says so
+        return Prior(columns.values, np.diag(spread * sizes), True)
 
 
 def link_sizes(columns: Columns) -> Floats:

@@ -260,7 +260,7 @@ class Description:
     ) -> Floats:
         try:
             array = real_array(values)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"{what} is {shown(values)}; it must be {size} real numbers.") from None
         if (array.shape[-1:] if batch else array.shape) != (size,):
             order = (

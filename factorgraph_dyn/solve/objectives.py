@@ -188,8 +188,9 @@ def _pull(variable: Variable, weight: npt.ArrayLike, target: npt.ArrayLike) -> F
 
 
 def _spread(value: npt.ArrayLike, variable: Variable, what: str) -> Floats:
-    shape = () if np.ndim(value) == 0 else (variable.size,)
-    array = check_finite(value, shape, f"The {what} of {variable}")
+    what = f"The {what} of {variable}"
+    given = real_numbers(value, what, InputError)
+    array = check_finite(given, (variable.size,) if given.ndim else (), what)
     return np.broadcast_to(array, (variable.size,)).astype(np.float64)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_kind, check_path
+from factorgraph_dyn.checks import check_kind, check_path, shown
 from factorgraph_dyn.compiler.backends.c import source as c_source
 from factorgraph_dyn.compiler.backends.llvm.machine import LoadedCode
 from factorgraph_dyn.compiler.kernel.explain import explain
@@ -227,7 +227,10 @@ class Kernel:
             )
 
     def _as_floats(self, value: npt.ArrayLike, name: str, operand: Operand) -> npt.NDArray[np.float64]:
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except ValueError:
+            raise InputError(f"{name} is {shown(value)}; it must be one array, not lists of several lengths.") from None
         if array.dtype.kind not in "fiub":
             raise InputError(
                 f"{name} has type {array.dtype}; the kernel takes real numbers (float64, or what converts to it)."

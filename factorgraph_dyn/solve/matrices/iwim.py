@@ -22,9 +22,10 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import check_finite
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.inputs import (
+    Contact,
     ContactLike,
     Inputs,
-    as_contact,
+    as_contacts,
     contact_inputs,
     contact_pose,
     contact_wrenches,
@@ -166,9 +167,10 @@ def input_dynamics(
         True
     """
     state = check_state(mechanism, q, v)
-    inputs, places = _inputs(state, actuated, contacts), contact_inputs(state, tasks)
+    sought = as_contacts(tasks)
+    inputs, places = _inputs(state, actuated, contacts), contact_inputs(state, sought)
     free, columns = _response(state, join_inputs([inputs, places]), method, free=True)
-    J_t, J_rate_v = _tasks(state, tasks)
+    J_t, J_rate_v = _tasks(state, sought)
     m = inputs.size
     return InputDynamics(inputs.names, free, columns[:, :m], places.names, J_t, J_rate_v, J_t @ columns[:, m:])
 
@@ -212,13 +214,13 @@ def input_matrix(
     return joint_forces(state, join_inputs([motor_inputs(mechanism, actuated), contact_inputs(state, contacts)]))
 
 
-def _tasks(state: State, tasks: Sequence[ContactLike]) -> tuple[Floats, Floats]:
+def _tasks(state: State, tasks: Sequence[Contact]) -> tuple[Floats, Floats]:
     """The task Jacobian J_t = W^T J (t, nv) and J_t' v (t,)."""
     rows, biases = [np.zeros((0, state.mechanism.nv))], [np.zeros(0)]
     if not tasks:
         return rows[0], biases[0]
     velocity_parts, poses = bias_accelerations(state), link_poses(state.mechanism, state.q)
-    for task in map(as_contact, tasks):
+    for task in tasks:
         link, R, p = contact_pose(state.mechanism, task, poses)
         W = contact_wrenches(task, R, p)
         rows.append(W.T @ link_jacobian(state.mechanism, state.q, link))
