@@ -18,7 +18,7 @@ from factorgraph_dyn.spatial import Floats
 
 LIGHTEST = 0.1  # of the heaviest link: what lighter ones may be wrong by
 NEAREST_REACH = 0.1  # of the mechanism's extent: where a link's mass may be
-SYMMETRIC = 1e-9  # how far correlations of a covariance may be from symmetric
+PRIOR_SYMMETRY = 1e-9  # how far correlations of a covariance may be from symmetric
 POWERS = np.array([0, 1, 1, 1, 2, 2, 2, 2, 2, 2])  # of a length in the unit of each parameter
 PriorLike = float | tuple[npt.ArrayLike, npt.ArrayLike] | None
 
@@ -122,7 +122,7 @@ def _root_of_covariance(covariance: Floats) -> Floats:
     sizes = np.sqrt(variances)
     correlation = covariance / sizes[:, None] / sizes
     asymmetry = float(np.abs(correlation - correlation.T).max())
-    if not asymmetry <= SYMMETRIC:
+    if not asymmetry <= PRIOR_SYMMETRY:
         raise InputError(f"{what} is not symmetric: correlations differ by {asymmetry:.3g}. Give the whole matrix.")
     try:
         return np.asarray(np.linalg.cholesky(0.5 * (correlation + correlation.T)) * sizes[:, None])

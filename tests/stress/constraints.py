@@ -273,7 +273,8 @@ def close(mechanism, q, units, most: int | None = None, iterations: int = 30) ->
         q: Where to start.
         units: Of the freedoms.
         most: The rank of closure where it is closed. Linkages whose lengths agree lose rank there: beside it, steps
-            along what is then held by next to nothing would lead anywhere on the closed curve, and no smooth way is left.
+            along what is then held by next to nothing would lead anywhere on the closed curve, and no smooth way is
+            left.
         iterations: How many steps at most.
     """
     length = units.max(initial=LD(1)) if len(units) else LD(1)
