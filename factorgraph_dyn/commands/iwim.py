@@ -16,6 +16,7 @@ from factorgraph_dyn.commands.common import (
     split_names,
 )
 from factorgraph_dyn.equations.inputs import CONTACT_KINDS, Contact
+from factorgraph_dyn.equations.quantities import unique_names
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import check_movable
 from factorgraph_dyn.motion.questions import AXES
@@ -55,12 +56,12 @@ def iwim(
         places = [_contact(text) for text in split_names(contacts)]
     joints = None if actuated is None else split_names(actuated)
     answer = input_dynamics(mechanism, coordinates, v, actuated=joints, contacts=places, method=method)
-    rows = []
+    headings, rows = unique_names(["acceleration", *answer.names]), []
     for name in mechanism.joint_names:
         entries = mechanism.v_slice(name)
         for k, row in enumerate(answer.matrix[entries]):
             label = name if entries.stop - entries.start == 1 else f"{name}.{k}"
-            rows.append({"acceleration": label} | dict(zip(answer.names, row.tolist(), strict=True)))
+            rows.append(dict(zip(headings, (label, *row.tolist()), strict=True)))
     print_rows(rows, format, f"M^-1 B of {mechanism.name}, {len(answer.names)} inputs, by {method}", wide=wide)
 
 

@@ -24,6 +24,7 @@ from factorgraph_dyn.checks import as_names, check_choice, check_finite, check_k
 from factorgraph_dyn.equations import State, Variable
 from factorgraph_dyn.equations.dynamics_graph import Pushes
 from factorgraph_dyn.equations.factors import contact_force
+from factorgraph_dyn.equations.quantities import unique_names
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
@@ -45,7 +46,7 @@ class Contact:
         kind: "force" for a point force (3 numbers), "wrench" for [moment; force] about the point (6).
         directions: Rows along which the force or wrench acts, shape (m, 3) or (m, 6); all by default.
         axes: Axes of the directions: "local", those of the link or frame, or "world".
-        label: What its inputs are called; the link's name by default.
+        label: What its inputs are called; the link's name by default. Where names repeat, they are counted.
 
     Examples:
         >>> robot = fgd.robots.humanoid()
@@ -100,7 +101,7 @@ class Inputs:
     """Columns of forces on a mechanism: what each does to every joint and link.
 
     Attributes:
-        names: A name for each column.
+        names: A name for each column, no two the same.
         torques: Joint torques for unit inputs, shape (nv, m).
         wrenches: Wrench on a link for unit inputs, in its frame, by link name, shape (6, m) each.
     """
@@ -164,7 +165,7 @@ def _link_contacts(mechanism: Mechanism, contacts: tuple[Contact, ...]) -> Input
 
 
 def _contact_inputs(mechanism: Mechanism, contacts: Sequence[Contact], poses: Mapping[str, Floats]) -> Inputs:
-    names = tuple(name for contact in contacts for name in contact.input_names)
+    names = unique_names(name for contact in contacts for name in contact.input_names)
     wrenches: dict[str, Floats] = {}
     start = 0
     for contact in contacts:
@@ -231,7 +232,7 @@ def join_inputs(parts: Sequence[Inputs]) -> Inputs:
     parts = [part for part in parts if part.size] or parts[:1]
     if len(parts) == 1:
         return parts[0]
-    names = tuple(name for part in parts for name in part.names)
+    names = unique_names(name for part in parts for name in part.names)
     torques = np.hstack([part.torques for part in parts])
     wrenches: dict[str, Floats] = {}
     start = 0

@@ -94,6 +94,18 @@ OWNERS: dict[str, tuple[str, str, Callable[[Mechanism], Iterable[str]]]] = {
 }
 
 
+def unique_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, in which those that have been there before are counted, as in ``foot.fz #2``."""
+    found: dict[str, int] = {}
+    for name in names:
+        free, count = name, 1
+        while free in found:
+            count = found[name] = max(found[name], count) + 1
+            free = f"{name} #{count}"
+        found[free] = 1
+    return tuple(found)
+
+
 def split_name(name: str) -> tuple[str, str]:
     """The kind and the owner of a quantity: ``A[forearm]`` is the A of forearm, ``a`` has no owner."""
     kind, bracket, rest = name.partition("[")

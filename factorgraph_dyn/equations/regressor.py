@@ -23,6 +23,7 @@ from factorgraph_dyn.equations.known_motion import classical_accelerations, iner
 from factorgraph_dyn.equations.state import State
 from factorgraph_dyn.model.parameters import COUNT, UNIT_INERTIAS
 from factorgraph_dyn.motion.kinematics import link_poses
+from factorgraph_dyn.motion.masses import still_links
 from factorgraph_dyn.spatial import Array
 
 
@@ -50,10 +51,13 @@ def kinetic_regressor(state: State, links: Sequence[str]) -> Array:
 
 
 def potential_regressor(state: State, links: Sequence[str]) -> Array:
-    """The potential energy of units of the parameters of links in gravity, shape (10 links,)."""
+    """The potential energy of units of the parameters of links in gravity, shape (10 links,); 0 of what never moves."""
     poses, gravity = link_poses(state.mechanism, state.q), state.mechanism.gravity
-    rotational = np.zeros(COUNT - 4)
-    rows = [np.concatenate([-(gravity @ poses[link][:3, [3, 0, 1, 2]]), rotational]) for link in links]
+    still, rotational = still_links(state.mechanism), np.zeros(COUNT - 4)
+    rows = [
+        np.zeros(COUNT) if link in still else np.concatenate([-(gravity @ poses[link][:3, [3, 0, 1, 2]]), rotational])
+        for link in links
+    ]
     return np.concatenate([np.zeros(0), *rows])
 
 

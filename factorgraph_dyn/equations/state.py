@@ -122,8 +122,11 @@ def evaluate_state(mechanism: Mechanism, q: Array, v: Array) -> State:
 
 def _entries(values: Array, size: int, what: str) -> Array:
     """The values as an array, if they are numbers or symbols of the right count."""
-    array = np.asarray(values)
-    if array.shape != (size,) or array.dtype.kind not in "fiuO":
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of several lengths
+        array = None
+    if array is None or array.shape != (size,) or array.dtype.kind not in "fiuO":
         raise InputError(f"{what} is {shown(values)}; it must be {size} real numbers, or {size} symbols.")
     return array
 

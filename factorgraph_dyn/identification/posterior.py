@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.identification.base import Base
 from factorgraph_dyn.identification.fit import Fit
 from factorgraph_dyn.identification.prior import Prior
@@ -53,7 +54,14 @@ class Unknowns:
 
 def infer_unknowns(fit: Fit, base: Base, prior: Prior) -> Unknowns:
     """The most probable unknowns."""
-    G = fit.R @ base.K @ prior.root
+    with np.errstate(over="ignore", invalid="ignore"):  # said below
+        G = fit.R @ base.K @ prior.root
+        squares = np.square(G).sum() + np.square(prior.root).sum()
+    if not np.isfinite(squares):
+        raise InputError(
+            "The prior is so wide that its variances, or those of the torques it allows, are beyond the largest "
+            "numbers. Give smaller deviations, or prior=None where nothing is known."
+        )
     left, s, right = np.linalg.svd(G)
     V, V_0 = right[: fit.rank].T, right[fit.rank :].T
     known = float(prior.is_known)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_finite, check_positive, shown
+from factorgraph_dyn.checks import check_finite, check_positive, real_numbers, shown
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.identification.columns import Columns
 from factorgraph_dyn.identification.triangles import Triangle
@@ -18,6 +18,7 @@ from factorgraph_dyn.spatial import Floats
 
 LIGHTEST = 0.1  # of the heaviest link: what lighter ones may be wrong by
 NEAREST_REACH = 0.1  # of the mechanism's extent: where a link's mass may be
+PRIOR_SYMMETRY = 1e-9  # how far correlations of a covariance may be from symmetric
 POWERS = np.array([0, 1, 1, 1, 2, 2, 2, 2, 2, 2])  # of a length in the unit of each parameter
 PriorLike = float | tuple[npt.ArrayLike, npt.ArrayLike] | None
 
@@ -54,7 +55,8 @@ def make_prior(
     if isinstance(prior, tuple):
         return _given(columns, sizes, prior)
     spread = check_positive(prior, "prior, the relative spread of the mechanism's own parameters,", InputError)
-    return Prior(columns.values, np.diag(spread * sizes), True)
+    with np.errstate(over="ignore"):  # ``infer_unknowns`` says so
+        return Prior(columns.values, np.diag(spread * sizes), True)
 
 
 def link_sizes(columns: Columns) -> Floats:
@@ -91,14 +93,38 @@ def _given(columns: Columns, sizes: Floats, prior: tuple[npt.ArrayLike, npt.Arra
 
 def _root(spread: npt.ArrayLike, shape: tuple[int, int]) -> Floats:
     """A square root of the covariance of parameters, from deviations or a matrix."""
-    given, n = np.asarray(spread, dtype=np.float64), shape[0] * shape[1]
+    n = shape[0] * shape[1]
+    allowed = f", one, {COUNT} for every link, shape {shape}, or a covariance of shape {(n, n)}"
+    given = real_numbers(spread, "sigma of the prior", InputError, allowed)
+    if given.shape not in ((), (1,), (COUNT,), (1, COUNT), shape, (n, n)):
+        raise InputError(f"sigma of the prior has shape {given.shape}; it must be real numbers{allowed}.")
     if given.shape == (n, n):
-        sizes = np.sqrt(np.abs(np.diag(given)))
-        try:
-            return np.asarray(np.linalg.cholesky(given / np.outer(sizes, sizes)) * sizes[:, None])
-        except np.linalg.LinAlgError:
-            raise InputError("The covariance of the prior is not positive definite.") from None
-    sigma = check_finite(np.broadcast_to(given, shape) if given.ndim < 2 else given, shape, "sigma of the prior")
-    if (sigma <= 0).any():
-        raise InputError("sigma of the prior must be positive; leave links that are known out of links=.")
+        return _root_of_covariance(given)
+    sigma = np.broadcast_to(given, shape)
+    if not (np.isfinite(sigma) & (sigma > 0)).all():
+        raise InputError(
+            f"sigma of the prior is {shown(spread)}; it must be positive and finite everywhere. Leave links that are "
+            "known out of links=."
+        )
     return np.diag(sigma.ravel())
+
+
+def _root_of_covariance(covariance: Floats) -> Floats:
+    """Its lower triangular square root, or an InputError."""
+    what, variances = "The covariance of the prior", np.diag(covariance)
+    if not np.isfinite(covariance).all():
+        raise InputError(f"{what} holds values that are not finite. Give numbers, large ones for what is not known.")
+    if not (variances > 0).all():
+        raise InputError(
+            f"{what} is not positive definite: a variance on its diagonal is {variances.min():g}. Leave links that are "
+            "known out of links=."
+        )
+    sizes = np.sqrt(variances)
+    correlation = covariance / sizes[:, None] / sizes
+    asymmetry = float(np.abs(correlation - correlation.T).max())
+    if not asymmetry <= PRIOR_SYMMETRY:
+        raise InputError(f"{what} is not symmetric: correlations differ by {asymmetry:.3g}. Give the whole matrix.")
+    try:
+        return np.asarray(np.linalg.cholesky(0.5 * (correlation + correlation.T)) * sizes[:, None])
+    except np.linalg.LinAlgError:
+        raise InputError(f"{what} is not positive definite: some of its correlations exclude each other.") from None

@@ -163,15 +163,30 @@ def _tree_joint(connection: Connection, turned: bool, T_link_body: dict[str, Flo
     joint = connection.joint
     if turned:
         placement = T_link_body[joint.child] @ connection.T_child_joint
-        return replace(turned_round(joint), parent=joint.child, child=joint.parent, placement=tidy(placement))
+        reversed_joint = turned_round(joint, connection.where)
+        return replace(reversed_joint, parent=joint.child, child=joint.parent, placement=tidy(placement))
     return replace(joint, placement=tidy(T_link_body[joint.parent] @ np.asarray(joint.placement)))
 
 
-def turned_round(joint: Joint) -> Joint:
-    """The joint whose motion is the inverse of another's, at the same q for joints of one freedom."""
-    order = joint.type.turned_freedoms
+def turned_round(joint: Joint, where: str = "") -> Joint:
+    """The joint whose motion is the inverse of another's, at the same q for joints of one freedom.
+
+    Raises:
+        ModelError: The joint has effects that no numbers of the reversed one say.
+    """
+    kind, order = joint.type, joint.type.turned_freedoms
+    for name in EFFECTS:
+        values = getattr(joint, name)
+        if not kind.turned_keeps(name, values):
+            raise ModelError(
+                f"{where}Joint {joint.name!r} is {joint.kind}, is met from its child {joint.child!r} and has {name} "
+                f"{values.tolist()}: it acts along axes and at a point of the child, and the reversed joint would need "
+                f"other numbers at every place. Set its {name} to 0, or take a base from which the joint is met from "
+                f"its parent {joint.parent!r}."
+            )
     effects = {name: getattr(joint, name)[order] for name in (*EFFECTS, "rest", *BOUNDS)}
-    return replace(joint, axis=joint.type.turned_axis(joint.axis), **effects)
+    effects["rest"] = kind.turned_sign * effects["rest"] + 0.0  # no -0.0
+    return replace(joint, axis=kind.turned_axis(joint.axis), **effects)
 
 
 def _loop(connection: Connection, T_link_body: dict[str, Floats]) -> Loop:

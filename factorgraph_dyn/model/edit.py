@@ -17,7 +17,7 @@ from factorgraph_dyn.errors import InputError, ModelError, check_name
 from factorgraph_dyn.model.assembly import Connection, assemble, tidy
 from factorgraph_dyn.model.description import PARTS
 from factorgraph_dyn.model.moving import Moving
-from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop
+from factorgraph_dyn.model.parts import EFFECTS, Coupling, Frame, Joint, Link, Loop
 from factorgraph_dyn.model.visuals import on_links
 from factorgraph_dyn.spatial import Floats, skew
 
@@ -173,12 +173,17 @@ class Editable(Moving):
         stays there; otherwise it is fixed as it stands at the configuration q (default the neutral one), so that
         gravity keeps its direction. Joints on the way are turned round: those of one freedom keep their coordinates,
         others describe the reversed motion.
+
+        Raises:
+            ModelError: A joint of several freedoms on the way, or the floating one, has damping, friction, armature
+                or springs that the reversed joint cannot have.
         """
         self.check_link(link)
         if link == self.base:
             return self
         first = self.topology.path_to_base(link)[-1]
         if first.type.is_free:
+            _check_free(first, link)
             others = (joint for joint in self.joints if joint.name != first.name)
             return self._assembled(self.base, (replace(first, child=link), *others), np.asarray(self.gravity))
         return self._assembled(link, self.joints, self._gravity_at(link, q))
@@ -307,6 +312,16 @@ def _with_mass(link: Link, body: Link, T_link_body: Floats) -> Link:
         arm = skew(c - com)
         inertia = inertia + part.mass * arm @ arm.T  # Steiner
     return Link(link.name, mass, com, 0.5 * (inertia + inertia.T))
+
+
+def _check_free(floating: Joint, link: str) -> None:
+    """Raise a ModelError where a floating joint that is to carry another link has effects on the one it carries."""
+    effects = [name for name in EFFECTS if getattr(floating, name).any()]
+    if effects and link != floating.child:
+        raise ModelError(
+            f"Joint {floating.name!r} floats and has {', '.join(effects)}, which act on link {floating.child!r}; as "
+            f"the joint of {link!r} they would act on that. Set them to 0, or keep the base."
+        )
 
 
 def _outside(part: Loop | Coupling, links: set[str], joints: set[str]) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn import spatial
-from factorgraph_dyn.checks import check_array, check_finite, check_number, shown
+from factorgraph_dyn.checks import check_array, check_finite, check_number, real_numbers, shown
 from factorgraph_dyn.errors import ModelError, check_name, says_how_to_change
 from factorgraph_dyn.model.joint_kinds import KINDS, JointKind, axes_of
 from factorgraph_dyn.spatial import Array, Floats
@@ -24,6 +24,7 @@ EFFECTS = ("armature", "damping", "friction", "stiffness")  # of a joint, one nu
 ROTATION_TOLERANCE = 1e-6  # how far a placement's rotation may be from orthogonal
 ROTATION_ROUNDING = 1e-15  # and how far it is left from it: equations that use R^T for R^-1 have to agree
 BOUNDS = ("effort_limit", "velocity_limit")  # of a joint, one for every freedom; infinite where there is none
+Frozen = TypeVar("Frozen", bound=npt.NDArray[Any])
 Numbers = Any  # anything NumPy makes an array of; a read-only float64 array once the part exists
 
 SYMMETRY_TOLERANCE = 1e-9  # how far an inertia may be from symmetric, relative to its size
@@ -68,7 +69,7 @@ class Link:
     @cached_property
     def spatial_inertia(self) -> Floats:
         """The spatial inertia G about the link frame's origin, shape (6, 6)."""
-        return spatial.spatial_inertia(self.mass, self.com, self.inertia)
+        return _read_only(spatial.spatial_inertia(self.mass, self.com, self.inertia))
 
 
 class OfKind:
@@ -91,11 +92,11 @@ class OfKind:
     @cached_property
     def axes(self) -> Floats:
         """The unit axes as rows, shape (1 or 2, 3)."""
-        return axes_of(self.type, self.axis)
+        return _read_only(axes_of(self.type, self.axis))
 
     @cached_property
     def _neutral_subspace(self) -> Floats:
-        return self.type.subspace(self.axes, self.pitch, np.eye(4))
+        return _read_only(self.type.subspace(self.axes, self.pitch, np.eye(4)))
 
     @cached_property
     def constant_subspace(self) -> Floats | None:
@@ -105,12 +106,12 @@ class OfKind:
     @cached_property
     def turns(self) -> npt.NDArray[np.bool_]:
         """Which freedoms turn the child, shape (nv,); a screw does both."""
-        return np.asarray(self._neutral_subspace[:3].any(axis=0))
+        return _read_only(np.asarray(self._neutral_subspace[:3].any(axis=0)))
 
     @cached_property
     def slides(self) -> npt.NDArray[np.bool_]:
         """Which freedoms move the origin of the child's frame, shape (nv,)."""
-        return np.asarray(self._neutral_subspace[3:].any(axis=0))
+        return _read_only(np.asarray(self._neutral_subspace[3:].any(axis=0)))
 
     @property
     def is_hinge(self) -> bool:
@@ -221,7 +222,7 @@ class Joint(OfKind):
     @cached_property
     def armature_matrix(self) -> Floats | None:
         """The armature as a diagonal matrix, shape (nv, nv), or None where there is none."""
-        return np.diag(self.armature) if self.armature.any() else None
+        return _read_only(np.diag(self.armature)) if self.armature.any() else None
 
     @cached_property
     def is_lossless(self) -> bool:
@@ -338,9 +339,13 @@ def _check_ends(first: object, second: object, where: str, noun: str) -> None:
 def _freeze(part: object, **values: object) -> None:
     """Store checked values on a frozen part, arrays read-only."""
     for name, value in values.items():
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
-        object.__setattr__(part, name, value)
+        object.__setattr__(part, name, _read_only(value) if isinstance(value, np.ndarray) else value)
+
+
+def _read_only(array: Frozen) -> Frozen:
+    """The array, of which nobody can write: a part is what it was when it was checked."""
+    array.setflags(write=False)
+    return array
 
 
 def _number(value: object, what: str) -> float:
@@ -353,14 +358,16 @@ def _array(value: npt.ArrayLike, shape: tuple[int, ...], what: str) -> Floats:
 
 def _per_freedom(value: npt.ArrayLike, nv: int, what: str) -> Floats:
     """One number for every freedom from one number for all or an array."""
-    if np.ndim(value) == 0:
-        return np.full(nv, _number(value, what))
-    return _array(value, (nv,), what)
+    numbers = real_numbers(value, what, ModelError)
+    return np.full(nv, _number(numbers, what)) if numbers.ndim == 0 else _array(numbers, (nv,), what)
 
 
 def _bound(value: npt.ArrayLike, nv: int, what: str) -> Floats:
     """One bound for every freedom, at least 0 and maybe infinite, from one number for all or an array."""
-    bound = check_array(np.broadcast_to(value, (nv,)) if np.ndim(value) == 0 else value, (nv,), what, ModelError).copy()
+    numbers = real_numbers(value, what, ModelError)
+    bound = check_array(
+        np.broadcast_to(numbers, (nv,)) if numbers.ndim == 0 else numbers, (nv,), what, ModelError
+    ).copy()
     if not (bound >= 0).all():
         raise ModelError(f"{what} is {shown(value)}; it must be 0 or more, infinite where there is none.")
     return bound
@@ -384,8 +391,9 @@ def placement_of(value: npt.ArrayLike, what: str) -> Floats:
 
 
 def _axis(value: npt.ArrayLike, kind: JointKind, where: str) -> Floats:
-    shape = (2, 3) if kind.axis_count == 2 and np.shape(value) == (2, 3) else (3,)
-    axes = _array(value, shape, f"The axis of {where}")
+    numbers = real_numbers(value, f"The axis of {where}", ModelError)
+    shape = (2, 3) if kind.axis_count == 2 and numbers.shape == (2, 3) else (3,)
+    axes = _array(numbers, shape, f"The axis of {where}")
     if (np.linalg.norm(np.atleast_2d(axes), axis=1) < 1e-12).any():
         raise ModelError(f"The axis of {where} is zero: {axes.tolist()}. Give a direction.")
     if axes.ndim == 2 and np.linalg.norm(np.cross(axes[0], axes[1])) < 1e-9:

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from factorgraph_dyn.checks import check_finite, shown
+from factorgraph_dyn.checks import check_finite, real_numbers, shown
 from factorgraph_dyn.errors import ModelError, check_name, says_how_to_change
 from factorgraph_dyn.model.parts import Numbers, check_own_name, placement_of
 from factorgraph_dyn.spatial import Floats
@@ -52,8 +52,10 @@ class Visual:
         where = f"visual of link {self.link!r}"
         check_name(self.shape, SHAPES, "shape", f"the shapes a {where} may have", ModelError)
         check_own_name(self.link, "visual's link")
-        size = self.size if np.ndim(self.size) else [self.size]
-        size = check_finite(size, (SHAPES[self.shape],), f"The size of a {where}", ModelError)
+        what = f"The size of a {where}"
+        size = check_finite(
+            np.atleast_1d(real_numbers(self.size, what, ModelError)), (SHAPES[self.shape],), what, ModelError
+        )
         if self.shape != "mesh" and not (size > 0).all():
             raise ModelError(f"The size of a {where} is {shown(self.size)}; it must be positive.")
         for name, value in (

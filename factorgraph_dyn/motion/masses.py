@@ -27,13 +27,19 @@ from factorgraph_dyn.motion.kinematics import joint_motion, link_twists
 from factorgraph_dyn.spatial import Array
 
 
-@lru_cache(maxsize=256)
-def moving_bodies(mechanism: Mechanism) -> Mechanism:
-    """The tree with mass and inertia only beyond movable joints: none of the base and what is fixed to it."""
+def still_links(mechanism: Mechanism) -> set[str]:
+    """Names of the links that never move: the base, and what is fixed to it."""
     still = {mechanism.base}
     for joint in mechanism.topology.outward:
         if joint.parent in still and not joint.nv:
             still.add(joint.child)
+    return still
+
+
+@lru_cache(maxsize=256)
+def moving_bodies(mechanism: Mechanism) -> Mechanism:
+    """The tree with mass and inertia only beyond movable joints: none of the base and what is fixed to it."""
+    still = still_links(mechanism)
     links = tuple(Link(link.name) if link.name in still else link for link in mechanism.links)
     return replace(mechanism.tree, links=links)
 

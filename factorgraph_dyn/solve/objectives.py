@@ -2,7 +2,7 @@
 
 An objective gives rows  weight (x - target) ~ 0  over variables of the dynamics graph; the answer
 minimises the sum of their squares among all answers that the physics allows. Objectives
-add up.
+add up, and the limits of all of them hold.
 """
 
 from __future__ import annotations
@@ -142,6 +142,25 @@ class SoftFactors:
         return [factor for factor in substituted if factor.blocks]
 
 
+def torque_bounds(
+    objectives: Sequence[Objective], mechanism: Mechanism, sought: Sequence[Variable]
+) -> tuple[Floats, Floats] | None:
+    """Bounds of the sought torques that hold the limits of all objectives, or None where none has limits."""
+    limited = [o for o in objectives if isinstance(o, MinimumTorque) and o.limits is not None]
+    if not limited:
+        return None
+    pairs = [objective.bounds(mechanism, sought) for objective in limited]
+    lower, upper = np.max([low for low, _ in pairs], axis=0), np.min([high for _, high in pairs], axis=0)
+    joints = [variable.owner for variable in sought for _ in range(variable.size)]
+    for joint, low, high in zip(joints, lower, upper, strict=True):
+        if low > high:
+            raise InputError(
+                f"The torque limits of joint {joint!r} contradict each other: one objective asks for {low:g} or more, "
+                f"another for {high:g} or less. Limits of all objectives hold at once; widen one of them."
+            )
+    return lower, upper
+
+
 def as_objectives(objective: Objective | Sequence[Objective] | None) -> tuple[Objective, ...]:
     """One objective, several or none as a tuple, or an InputError."""
     if objective is None:
@@ -169,8 +188,9 @@ def _pull(variable: Variable, weight: npt.ArrayLike, target: npt.ArrayLike) -> F
 
 
 def _spread(value: npt.ArrayLike, variable: Variable, what: str) -> Floats:
-    shape = () if np.ndim(value) == 0 else (variable.size,)
-    array = check_finite(value, shape, f"The {what} of {variable}")
+    what = f"The {what} of {variable}"
+    given = real_numbers(value, what, InputError)
+    array = check_finite(given, (variable.size,) if given.ndim else (), what)
     return np.broadcast_to(array, (variable.size,)).astype(np.float64)
 
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_choice, check_count, check_positive, shown
+from factorgraph_dyn.checks import check_array, check_choice, check_count, check_positive, shown
 from factorgraph_dyn.equations import Known, evaluate_state
 from factorgraph_dyn.equations.problem import PROBLEMS
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
@@ -65,7 +65,7 @@ def simulate(
         mechanism: A tree, or closed loops.
         q0: Coordinates at the start, closed, shape (nq,).
         v0: Velocities at the start, shape (nv,).
-        torque: A function of (t, q, v), a constant, or None for none; N m and N, shape (nv,).
+        torque: A function of (t, q, v), which are copies, a constant, or None for none; N m and N, shape (nv,).
         duration: s; rounded to whole steps, one at least.
         step: s.
         method: "rk4" or "semi_implicit".
@@ -139,7 +139,7 @@ class _Motion(NamedTuple):
 
 
 class _Watched:
-    """An engine that asks its own check, which kernels have, about the first state it has no answer for."""
+    """An engine that tells of the first state it has no answer for, by its own check where it has one, as kernels."""
 
     def __init__(self, motion: _Motion) -> None:
         self.motion, self.found = motion, ""
@@ -147,14 +147,19 @@ class _Watched:
     def __call__(self, q: Floats, v: Floats, tau: Floats) -> Floats:
         a = self.motion.accelerate(q, v, tau)
         if not np.isfinite(a).all() and np.isfinite([*q, *v]).all() and not self.found:
-            # Inside a step loops are open by a little, which is not the reason.
-            at = _closed_again(self.motion.mechanism, q, v)
-            self.found = " ".join(self.motion.accelerate.check(*at, tau))  # type: ignore[attr-defined]
+            self.found = self._explained(q, v, tau, a)
         return a
 
+    def _explained(self, q: Floats, v: Floats, tau: Floats, a: Floats) -> str:
+        check = getattr(self.motion.accelerate, "check", None)
+        if check is None:
+            return f"a = {a.tolist()} for finite q, v and tau."
+        # Inside a step loops are open by a little, which is not the reason.
+        return " ".join(check(*_closed_again(self.motion.mechanism, q, v), tau))
+
     def reasons(self, advance: Step, t: float, q: Floats, v: Floats, tau: Floats, step: float) -> str:
-        """What the engine's check says about a step that failed; nothing where it has none."""
-        if hasattr(self.motion.accelerate, "check"):
+        """What is to be said about a step that failed; nothing where the engine answered, or speaks for itself."""
+        if isinstance(self.motion.accelerate, _Foreign) or hasattr(self.motion.accelerate, "check"):
             with suppress(FactorGraphDynError):
                 watched = self.motion._replace(accelerate=self)
                 advance(watched.move, watched.during(t, step, tau), q, v, step)
@@ -219,7 +224,7 @@ def _torque_function(mechanism: Mechanism, torque: Torque) -> Push:
         shape = (mechanism.nv,)
 
         def push(t: float, q: Floats, v: Floats) -> Floats:
-            tau = torque(t, q, v)
+            tau = torque(t, q.copy(), v.copy())  # a controller may write into what it is given
             # What is an array already is taken as it is: one that is not finite stops the step, and is then told.
             if type(tau) is np.ndarray and tau.dtype == np.float64 and tau.shape == shape:
                 return tau
@@ -232,8 +237,7 @@ def _torque_function(mechanism: Mechanism, torque: Torque) -> Push:
 
 def _acceleration_function(mechanism: Mechanism, engine: str | Accelerate, ordering: OrderingLike) -> Accelerate:
     if callable(engine):
-        _check_kernel(mechanism, engine)
-        return engine
+        return engine if _is_kernel(mechanism, engine) else _Foreign(engine, mechanism.nv)
     if isinstance(engine, str) and engine == "graph":
         return graph_accelerations(mechanism, ordering)
     raise InputError(
@@ -242,11 +246,24 @@ def _acceleration_function(mechanism: Mechanism, engine: str | Accelerate, order
     )
 
 
-def _check_kernel(mechanism: Mechanism, engine: Any) -> None:
-    """Raise where the engine is a kernel of another mechanism, or does not give a from (q, v, tau)."""
+class _Foreign:
+    """An engine of the caller's own: it gets and gives copies, for it may write into them; answers are checked."""
+
+    def __init__(self, engine: Accelerate, nv: int) -> None:
+        self._engine, self._shape = engine, (nv,)
+        if hasattr(engine, "check"):
+            self.check = engine.check
+
+    def __call__(self, q: Floats, v: Floats, tau: Floats) -> Floats:
+        a = self._engine(q.copy(), v.copy(), tau.copy())
+        return check_array(a, self._shape, "The engine's a").copy()
+
+
+def _is_kernel(mechanism: Mechanism, engine: Any) -> bool:
+    """Whether the engine is a kernel; raises where it is of another mechanism, or does not give a from (q, v, tau)."""
     own, asked, given = (getattr(engine, word, None) for word in ("mechanism", "arguments", "outputs"))
     if not isinstance(own, Mechanism):
-        return
+        return False
     advice = "Use fgd.compile(mechanism, 'forward') of the mechanism that is simulated."
     if asked != ("q", "v", "tau") or given != ("a",):
         raise InputError(
@@ -258,6 +275,7 @@ def _check_kernel(mechanism: Mechanism, engine: Any) -> None:
             f"simulation is of {mechanism.name!r} with joints {', '.join(mechanism.joint_names)}"
             f"{', which differs in its numbers' if own.joint_names == mechanism.joint_names else ''}. {advice}"
         )
+    return True
 
 
 def _shown(steps: range, progress: bool | None) -> Iterable[int]:

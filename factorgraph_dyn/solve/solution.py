@@ -84,7 +84,7 @@ class Solution:
     @cached_property
     def twists(self) -> Mapping[str, Floats]:
         """Twist [omega; v] of every link by name, in its own frame, shape (6,) each."""
-        return self._at_own_places(self.state.twists)
+        return at_own_places(self.state.mechanism, self.state.twists)
 
     @cached_property
     def accelerations(self) -> Mapping[str, Floats]:
@@ -96,12 +96,7 @@ class Solution:
         found = {mechanism.base: base_acceleration(mechanism)}
         for joint in mechanism.topology.outward:
             found[joint.child] = self.values[acceleration(joint.child)]
-        return self._at_own_places(found)
-
-    def _at_own_places(self, motions: Mapping[str, Floats]) -> Mapping[str, Floats]:
-        """Twists or accelerations of links, seen from where a link is by its name (``mechanism.place``)."""
-        own = {link: inverse_adjoint(T) @ motions[link] for link, T in self.state.mechanism.own_placements.items()}
-        return {**motions, **own}
+        return at_own_places(mechanism, found)
 
     @cached_property
     def wrenches(self) -> Mapping[str, Floats]:
@@ -116,6 +111,12 @@ class Solution:
         Where cliques were eliminated, it is that of the same graph in the same ordering, variable by variable.
         """
         return self.eliminated or eliminate(self.graph, self.ordering, graph_units(self.state.mechanism))
+
+
+def at_own_places(mechanism: Mechanism, motions: Mapping[str, Floats]) -> Mapping[str, Floats]:
+    """Twists or accelerations of links, seen from where a link is by its name (``mechanism.place``)."""
+    own = {link: inverse_adjoint(T) @ motions[link] for link, T in mechanism.own_placements.items() if link in motions}
+    return {**motions, **own}
 
 
 def joint_vectors(state: State, known: Known, values: Mapping[Variable, Floats]) -> tuple[Floats, Floats]:

@@ -38,6 +38,16 @@ def test_csv_of_a_floating_robot_with_all_frames(method):
     assert rows[0]["acceleration"] == "root.0"
 
 
+def test_contacts_on_one_link_have_columns_of_their_own():
+    words = ["--q", "0.1,0.2,0.3", "--actuated", "", "--contacts", "link3@0:0:0,link3@1:0:0"]
+    rows = list(csv.reader(io.StringIO(run("iwim", "rrr", *words, "--format", "csv").stdout)))
+    heel = ["link3.fx", "link3.fy", "link3.fz"]
+    assert rows[0] == ["acceleration", *heel, *(f"{name} #2" for name in heel)]
+    contacts = [fgd.Contact("link3"), fgd.Contact("link3", (1, 0, 0))]
+    expected = fgd.iwim(fgd.robots.rrr(), [0.1, 0.2, 0.3], actuated=[], contacts=contacts)
+    assert np.allclose([[float(x) for x in row[1:]] for row in rows[1:]], expected, rtol=1e-5, atol=1e-5)
+
+
 def test_the_table_is_printed():
     result = run("iwim", "five_bar")
     assert result.exit_code == 0

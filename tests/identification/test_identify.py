@@ -230,6 +230,51 @@ def test_a_prior_of_ones_own():
     assert relative_error(one.covariance, other.covariance) < 1e-12
 
 
+def lopsided():
+    covariance = np.eye(30)
+    covariance[0, 1] = 0.9
+    return covariance
+
+
+def excluding():
+    covariance = np.full((30, 30), -0.5)
+    np.fill_diagonal(covariance, 1.0)
+    return covariance
+
+
+@pytest.mark.parametrize(
+    ("spread", "words"),
+    [
+        (lopsided(), r"not symmetric: correlations differ by 0\.9"),
+        (excluding(), "not positive definite: some of its correlations"),
+        (np.zeros((30, 30)), "not positive definite: a variance on its diagonal is 0"),
+        (np.full((30, 30), np.nan), "covariance of the prior holds values that are not finite"),
+        (np.diag(np.full(30, np.inf)), "covariance of the prior holds values that are not finite"),
+        ("abc", "sigma of the prior is 'abc'; it must be real numbers, .* covariance of shape"),
+        ([1.0, 2.0], r"sigma of the prior has shape \(2,\); it must be .*shape \(3, 10\)"),
+        ([[1.0], [2.0, 3.0]], "must be real numbers"),
+        ({"link1": 1.0}, "must be real numbers"),
+        (1j * np.eye(30), "must be real numbers"),
+        (np.inf, "must be positive and finite"),
+        (0.0, "must be positive and finite"),
+        (1e308, "so wide"),
+    ],
+)
+def test_priors_that_are_none_are_refused(spread, words):
+    arm = fgd.robots.rrr()
+    motion = waves(arm, 50, 1)
+    with pytest.raises(fgd.InputError, match=words):
+        fgd.identify(arm, *motion, torques(arm, motion), effects=(), prior=(arm.parameters(), spread), physical=False)
+
+
+@pytest.mark.parametrize("spread", [1e160, 1e308])
+def test_relative_spreads_beyond_numbers_are_refused(spread):
+    arm = fgd.robots.rrr()
+    motion = waves(arm, 50, 1)
+    with pytest.raises(fgd.InputError, match="so wide that its variances"):
+        fgd.identify(arm, *motion, torques(arm, motion), prior=spread, physical=False)
+
+
 def test_without_clarabel(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "clarabel", None)
     arm = fgd.robots.puma560()

@@ -2,6 +2,7 @@
 
 import sys
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -159,6 +160,79 @@ def test_a_floating_robot_floats_on_another_base_whatever_else_is_in_the_world(b
     for name in walker.place_names:
         np.testing.assert_allclose(fgd.pose(other, q_other, name), fgd.pose(walker, q, name), atol=1e-9)
     np.testing.assert_allclose(other.close(q_other), q_other, atol=1e-6)
+
+
+def floating_pair(kind, **effects):
+    """Two bodies in space with a joint between them."""
+    body = np.diag([0.2, 0.3, 0.25])
+    place = fgd.translation(0.3, -0.2, 0.1)
+    return fgd.Mechanism(
+        "pair",
+        (fgd.Link("world"), fgd.Link("A", 1.0, (0.1, 0, 0), body), fgd.Link("B", 2.0, (0, 0.2, 0.1), body)),
+        (
+            fgd.Joint("free", "floating", "world", "A", actuated=False),
+            fgd.Joint("between", kind, "A", "B", place, axis=(0.6, 0, 0.8), **effects),
+        ),
+        gravity=(0, 0, 0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "effects"),
+    [
+        ("revolute", {"stiffness": 3.0, "rest": 0.4, "damping": 0.5, "friction": 0.3, "armature": 0.2}),
+        ("helical", {"pitch": 0.1, "stiffness": 3.0, "rest": 0.4, "damping": 0.5, "friction": 0.3, "armature": 0.2}),
+        ("prismatic", {"stiffness": 3.0, "rest": 0.4, "damping": 0.5}),
+        ("universal", {"stiffness": (3, 4), "rest": (0.4, 0.1), "damping": (0.5, 1), "friction": (0.3, 0)}),
+        ("universal", {"armature": (0.1, 0.4)}),
+        ("spherical", {"damping": 0.5, "armature": 0.2}),
+        ("planar", {"stiffness": (0, 0, 3.0), "rest": (0, 0, 0.4), "damping": (0, 0, 0.5), "friction": (0, 0, 0.3)}),
+        ("planar", {"armature": (0, 0, 0.4)}),
+        ("floating", {"damping": (0.5, 0.5, 0.5, 0, 0, 0)}),
+    ],
+)
+def test_effects_of_joints_are_the_same_from_another_base(kind, effects):
+    one = floating_pair(kind, **effects)
+    other = one.change_base("B")
+    q, v = one.random_state(5)
+    solution, T = fgd.forward_dynamics(one, q, v, np.zeros(one.nv)), fgd.poses(one, q)
+    q_other = np.zeros(other.nq)
+    q_other[other.q_slice("free")] = other.joint_by_name["free"].type.coordinates(None, 0.0, T["B"])
+    turned = other.joint_by_name["between"]
+    _, placement = other.place("A")
+    T_frame_child = np.linalg.inv(T["B"] @ np.asarray(turned.placement)) @ T["A"] @ np.linalg.inv(placement)
+    q_other[other.q_slice("between")] = turned.type.coordinates(turned.axes, turned.pitch, T_frame_child)
+    J = np.vstack([fgd.jacobian(other, q_other, name) for name in ("A", "B")])
+    v_other = np.linalg.lstsq(J, np.concatenate([solution.twists[name] for name in ("A", "B")]), rcond=None)[0]
+    again = fgd.forward_dynamics(other, q_other, v_other, np.zeros(other.nv))
+    for name in ("A", "B"):
+        np.testing.assert_allclose(again.twists[name], solution.twists[name], **SAME)
+        np.testing.assert_allclose(again.accelerations[name], solution.accelerations[name], **SAME)
+    assert sum(fgd.energy(other, q_other, v_other)) == pytest.approx(sum(fgd.energy(one, q, v)), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("kind", "effects", "named"),
+    [
+        ("planar", {"stiffness": (1, 0, 0)}, "stiffness"),
+        ("planar", {"damping": 0.1}, "damping"),
+        ("spherical", {"damping": (0.1, 0.2, 0.1)}, "damping"),
+        ("spherical", {"friction": 0.1}, "friction"),
+        ("floating", {"armature": 0.1}, "armature"),
+    ],
+)
+def test_effects_that_no_reversed_joint_has_are_refused(kind, effects, named):
+    with pytest.raises(fgd.ModelError, match=rf"'between' is {kind}, .* has {named} .* Set its {named} to 0"):
+        floating_pair(kind, **effects).change_base("B")
+
+
+def test_effects_of_a_floating_joint_stay_with_its_link():
+    robot = fgd.robots.rrr().float_base()
+    joint = replace(robot.joints[0], damping=0.1)
+    damped = replace(robot, joints=(joint, *robot.joints[1:]))
+    with pytest.raises(fgd.ModelError, match="floats and has damping"):
+        damped.change_base("link3")
+    assert damped.change_base(joint.child).joints[0].damping.any()
 
 
 def test_base_changes_back(tree):

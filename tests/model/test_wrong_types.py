@@ -156,7 +156,8 @@ CHECKED: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
 }
 STRANGE = (
     None, "x", "", 3, -1, 0, 1.5, np.nan, True, [None], ["x"], {"x": 1}, b"x", {}, np.full(3, np.nan),
-    np.zeros(3, dtype=complex), np.zeros((2, 2)), np.array(["a", "b", "c"]), lambda: None, object(), [object()],
+    np.zeros(3, dtype=complex), np.zeros((2, 2)), np.array(["a", "b", "c"]), [[1.0], [2.0, 3.0]],
+    lambda: None, object(), [object()],
 )  # fmt: skip
 UNCHECKED = ("executor", "watch", "torque", "engine")  # functions of the caller's, whose own errors are his
 RESULTS = {
@@ -207,3 +208,41 @@ def test_what_is_no_mechanism_is_told_how_to_get_one(name, value):
     call, words = CHECKED[name]
     with pytest.raises(fgd.InputError, match=r"it must be a Mechanism, .*fgd\.load"):
         call(**{**words, "mechanism": value})
+
+
+RAGGED = [[1.0], [2.0, 3.0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: fgd.Joint("a", "revolute", "p", "c", armature=RAGGED), "armature of joint 'a' is .* real numbers"),
+        (lambda: fgd.Joint("a", "revolute", "p", "c", effort_limit=RAGGED), "effort_limit of joint 'a' is .* real"),
+        (lambda: fgd.Joint("a", "universal", "p", "c", axis=RAGGED), "axis of joint 'a' is .* real numbers"),
+        (
+            lambda: fgd.sensors.Torque("joint1", RAGGED, 0.1).values(RRR),
+            r"value of Torque\[joint1\] is .* real numbers",
+        ),
+        (lambda: fgd.MinimumWrench({"tip": RAGGED}).factors(FIVE_BAR, GRAPH), r"weight of F\[tip\] is .* real numbers"),
+        (lambda: fgd.forward_dynamics(RRR, Q, V, [10**400, 0, 0]), "tau is .* real numbers, 3 of them"),
+    ],
+)
+def test_lists_of_several_lengths_are_refused_in_words(call, words):
+    with pytest.raises(fgd.FactorGraphDynError, match=words):
+        call()
+
+
+def test_arrays_of_names_are_names():
+    names = ["link2", "link3"]
+    one, other = (fgd.input_dynamics(RRR, Q, V, tasks=tasks, contacts=tasks) for tasks in (names, np.array(names)))
+    assert one.task_names == other.task_names
+    assert (one.task_matrix == other.task_matrix).all()
+    assert fgd.input_dynamics(RRR, Q, V, tasks=iter(names)).task_jacobian.shape == (6, 3)
+
+
+def test_arrays_of_parts_are_read_only():
+    link, joint = RRR.links[1], fgd.Joint("a", "revolute", "p", "c", armature=0.1)
+    arrays = [link.com, link.inertia, link.spatial_inertia]
+    names = ("placement", "axis", "axes", "armature", "armature_matrix", "constant_subspace", "turns", "slides")
+    for array in (*arrays, *(getattr(joint, name) for name in names)):
+        assert not array.flags.writeable

@@ -174,6 +174,22 @@ def test_contacts_on_the_base_move_nothing():
     assert not fgd.iwim(fgd.robots.rrr(), np.zeros(3), actuated=(), contacts=["base"]).any()
 
 
+def test_names_of_inputs_are_unique():
+    arm = fgd.robots.rrr().rename({"joint1": "free"})
+    twice = [Contact("link3"), Contact("link3", (1, 0, 0)), "link2"]
+    answer = fgd.input_dynamics(arm, np.zeros(3), np.zeros(3), contacts=twice, tasks=["link3", "link3"])
+    forces = ("link3.fx", "link3.fy", "link3.fz")
+    again = tuple(f"{name} #2" for name in forces)
+    assert answer.names == (*arm.joint_names, *forces, *again, "link2.fx", "link2.fy", "link2.fz")
+    assert answer.task_names == (*forces, *again)
+    assert answer._repr_html_().count("<th>") == 2 + len(answer.names)
+    robot = fgd.robots.humanoid()
+    pushed = Contact("torso", directions=[[0, 0, 1]], label="root")
+    q, v = robot.random_state(0)
+    names = fgd.input_dynamics(robot, q, v, actuated=["root"], contacts=[pushed]).names
+    assert names == (*(f"root.{k}" for k in range(6)), "root.0 #2")
+
+
 def test_inputs_have_names():
     mechanism = fgd.robots.humanoid()
     q, v = mechanism.random_state(0)

@@ -85,6 +85,22 @@ def test_motors_of_closed_mechanisms_balance_the_tree_along_its_freedoms(name):
     assert np.abs(N @ left).max() < 1e-9 * np.abs(left).max()
 
 
+def test_links_fixed_to_the_base_have_no_energy():
+    links = (
+        fgd.Link("base"),
+        fgd.Link("post", 5.0, (0, 0, 1), np.eye(3)),
+        fgd.Link("arm", 1.0, (0.5, 0, 0), np.eye(3)),
+    )
+    joints = (fgd.Joint("weld", "fixed", "base", "post"), fgd.Joint("hinge", "revolute", "post", "arm", axis=(0, 1, 0)))
+    mechanism = fgd.Mechanism("post", links, joints)
+    q, v = np.array([[0.3], [1.0]]), np.array([[1.0], [-2.0]])
+    outputs = ["kinetic_regressor", "potential_regressor"]
+    kernel = fgd.compile(mechanism, "regressor", outputs=outputs)
+    for rows in (fgd.energy_regressors(mechanism, q, v), kernel(q, v, np.zeros((2, 1)))):
+        for row, energy in zip(rows, fgd.energy(mechanism, q, v), strict=True):
+            assert relative_error(row @ mechanism.parameters().ravel(), energy) < SAME
+
+
 def test_batches_are_their_states():
     tree = mixed_tree(5)
     states = [state_of(tree, seed) for seed in range(6)]

@@ -92,6 +92,49 @@ def test_torques_that_are_not_finite_are_named(bad):
         fgd.simulate(RRR, *START, lambda t, q, v: bad if t > 1e-3 else np.zeros(3), 0.01, 1e-3, engine=fgd.compile(RRR))
 
 
+def test_controllers_and_engines_may_write_into_what_they_are_given():
+    """Neither the simulation nor the caller's arrays change by it."""
+    kernel, q0 = fgd.compile(RRR), np.array(START[0], dtype=float)
+    buffer = np.zeros(3)
+
+    def torque(t, q, v):
+        q -= 0.5
+        v *= -0.1
+        return v - q
+
+    def engine(q, v, tau):
+        buffer[:] = kernel(q, v, tau)
+        q[:], v[:], tau[:] = 1.0, 2.0, 3.0
+        return buffer
+
+    true = fgd.simulate(RRR, q0.copy(), START[1], lambda t, q, v: -0.1 * v - (q - 0.5), 0.01, 1e-3, engine=kernel)
+    for how in (kernel, engine):
+        found = fgd.simulate(RRR, q0, START[1], torque, 0.01, 1e-3, engine=how)
+        assert relative_error(found.q, true.q) < 1e-13
+        assert (q0 == START[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (1.0, r"The engine's a has shape \(\); it must be \(3,\)"),
+        (np.ones(2), r"The engine's a has shape \(2,\)"),
+        ("abc", "The engine's a is 'abc'; it must be real numbers"),
+        ([1j, 0, 0], "The engine's a is .* it must be real numbers"),
+        ([1.0, np.nan, 0.0], r"The engine says: a = \[1.0, nan, 0.0\] for finite q, v and tau"),
+    ],
+)
+def test_answers_of_engines_are_checked(answer, words):
+    with pytest.raises(fgd.InputError, match=words):
+        fgd.simulate(RRR, *START, None, 0.01, 1e-3, engine=lambda q, v, tau: answer)
+
+
+@pytest.mark.parametrize("answer", [1.0, np.ones(2), "abc", [1j, 0, 0], None, [[1], [2, 3]]])
+def test_answers_of_torque_functions_are_checked(answer):
+    with pytest.raises(fgd.InputError, match="The torque function's tau"):
+        fgd.simulate(RRR, *START, lambda t, q, v: answer, 0.01, 1e-3)
+
+
 def test_a_trajectory_shows_itself(swing, tmp_path):
     assert repr(swing).startswith("<Trajectory of 'rrr': 51 rows, t = 0 to 0.05 s, energy ")
     assert len(repr(swing)) < 120

@@ -89,7 +89,7 @@ class PlainRows:
         return torques
 
     def named(self, variables: dict[str, Floats], name: str) -> Floats:
-        """A variable, or that of one joint, shape (states, columns, size)."""
+        """A variable, or that of one joint, shape (states, columns, size); A is of any link or frame by its name."""
         kind, owner = split_name(name)
         if kind in ("a", "tau") and owner:
             return variables[kind][..., self.here.mechanism.v_slices[owner]]
@@ -185,9 +185,7 @@ def _external_wrench(here: ManyStates, sensor: Any) -> Plain:
 
 
 def _angular_acceleration(here: ManyStates, sensor: Any) -> Plain:
-    link, T = here.mechanism.place(sensor.place)
-    rows = np.hstack([np.asarray(T)[:3, :3].T, np.zeros((3, 3))])
-    return _of_frame(here, sensor, f"A[{link}]", rows, np.zeros((here.states, 3)))
+    return _of_frame(here, sensor, f"A[{sensor.place}]", np.eye(6)[:3], np.zeros((here.states, 3)))
 
 
 def _accelerometer(here: ManyStates, sensor: Any) -> Plain:
@@ -195,7 +193,7 @@ def _accelerometer(here: ManyStates, sensor: Any) -> Plain:
     R, p = np.asarray(T)[:3, :3], np.asarray(T)[:3, 3]
     w, v = here.V[link][:, :3], here.V[link][:, 3:]
     bias = cross(w, v + cross(w, np.broadcast_to(p, w.shape))) @ R
-    return _of_frame(here, sensor, f"A[{link}]", np.hstack([-R.T @ skews(p), R.T]), bias)
+    return _of_frame(here, sensor, f"A[{sensor.place}]", np.eye(6)[3:], bias)
 
 
 def _of_frame(here: ManyStates, sensor: Any, name: str, rows: Floats, bias: Floats) -> Plain:

@@ -71,6 +71,8 @@ def potential_regressor_value(here: ManyStates) -> Sized:
     for joint in here.joints.values():
         reach = reach + joint.lever
     for i, link in enumerate(links):
+        if not any(joint.nv for joint in here.mechanism.topology.path_to_base(link)):
+            continue  # what never moves has no energy
         columns = here.poses[link][:, :3, [3, 0, 1, 2]]
         value[:, i, :4] = -(gravity @ columns)[:, 0]
     strength = np.linalg.norm(gravity[:, 0], axis=-1)

@@ -17,7 +17,7 @@ from factorgraph_dyn.equations.sensors.sensor import Reading, Sensor
 from factorgraph_dyn.equations.state import State
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.spatial import Array
+from factorgraph_dyn.spatial import Array, Floats
 
 KINDS = {
     "A": "link",
@@ -38,6 +38,7 @@ class Combination(Sensor):
         name: A name of its own.
         terms: What each variable is multiplied by: a number for one of size one, a row, or rows, by variable name.
             Variables: tau[joint], a[joint], F[joint], A[link], W[frame]; of velocities v[joint] and V[link].
+            A[link] and V[link] are in the link's own frame, F[joint] in the child's link frame.
     """
 
     name: str
@@ -75,12 +76,20 @@ class Combination(Sensor):
     def reading(self, state: State, *, classical: bool = False) -> Reading:
         """What it reads at a state."""
         offset: Array = np.zeros(self.size(state.mechanism))
-        blocks = tuple((_variable(state.mechanism, name, self.label), rows) for name, rows in self.terms.items())
+        named = ((_variable(state.mechanism, name, self.label), rows) for name, rows in self.terms.items())
+        blocks = tuple((variable, _in_link_frame(state.mechanism, variable, rows)) for variable, rows in named)
         for variable, rows in blocks:
             if classical and variable.kind == "A":  # terms are about the spatial acceleration
                 V = state.twists[variable.owner]
                 offset = offset - rows[:, 3:] @ spatial.cross(V[:3], V[3:])
         return Reading(blocks, offset)
+
+
+def _in_link_frame(mechanism: Mechanism, variable: Variable, rows: Floats) -> Floats:
+    """Rows over the graph's variable: motions of links are read in the links' own frames."""
+    if variable.kind not in ("A", "V") or variable.owner not in mechanism.own_placements:
+        return rows
+    return rows @ spatial.inverse_adjoint(mechanism.own_placements[variable.owner])
 
 
 def _variable(mechanism: Mechanism, name: str, label: str) -> Variable:

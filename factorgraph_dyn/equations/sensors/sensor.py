@@ -81,9 +81,10 @@ class Sensor:
         if self.value is None:
             raise InputError(f"{self.label} has no value; give {self.size(mechanism)} numbers.")
         what, size = f"The value of {self.label}", self.size(mechanism)
-        if np.ndim(self.value) == 0 and not real_numbers(self.value, what, InputError):
+        given = real_numbers(self.value, what, InputError)
+        if given.ndim == 0 and not given:
             return np.zeros(size)
-        return check_finite(check_entries(self.value, size, what), (size,), what)
+        return check_finite(check_entries(given, size, what), (size,), what)
 
     def factor(self, state: State, values: Array, *, classical: bool = False) -> Factor:
         """Its equation, for given values."""

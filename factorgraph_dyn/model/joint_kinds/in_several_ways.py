@@ -58,6 +58,10 @@ class Spherical(JointKind):
 
     axis_count = 0
 
+    def turned_keeps(self, effect: str, values: Floats) -> bool:
+        """Only what is the same in all directions: the reversed velocity is along the parent's axes."""
+        return _same_all_round(effect, values)
+
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """The rotation of the quaternion."""
         return spatial.pose(spatial.rotation_of_quaternion(q), np.zeros(3))
@@ -102,9 +106,15 @@ class Spherical(JointKind):
 class Planar(JointKind):
     """Sliding in the plane normal to the axis and turning about it."""
 
+    turned_sign = -1.0
+
     def turned_axis(self, axis: Floats) -> Floats:
         """The plane stays; its coordinates are those of the reversed motion."""
         return axis
+
+    def turned_keeps(self, effect: str, values: Floats) -> bool:
+        """Only what acts on the turn: the reversed slides are of another point, along the parent's axes."""
+        return not values[:2].any()
 
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """A translation in the plane, then a rotation about its normal."""
@@ -156,6 +166,10 @@ class Floating(JointKind):
 
     axis_count = 0
 
+    def turned_keeps(self, effect: str, values: Floats) -> bool:
+        """Only what acts on turns, and the same in all directions: the reversed slides are of another point."""
+        return not values[3:].any() and _same_all_round(effect, values[:3])
+
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """The position and the quaternion's rotation."""
         return spatial.pose(spatial.rotation_of_quaternion(q[3:]), q[:3])
@@ -203,6 +217,11 @@ class Floating(JointKind):
         """A random position and rotation."""
         position = rng.uniform(-length, length, 3)
         return self.normalise(np.concatenate([position, rng.normal(size=4)]))
+
+
+def _same_all_round(effect: str, values: Floats) -> bool:
+    """Whether an effect on an angular velocity is the same in any axes; friction opposes the sign of each component."""
+    return not values.any() or (effect != "friction" and bool((values == values[0]).all()))
 
 
 def _plane_and_normal(values: Array) -> tuple[Array, Array]:

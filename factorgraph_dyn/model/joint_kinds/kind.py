@@ -28,6 +28,8 @@ class JointKind:
     """Whether either its rotation or its position is affine in cos q, sin q and q, and the other constant."""
     turned_freedoms: ClassVar[slice] = slice(None)
     """The order of the freedoms of the joint that is turned round."""
+    turned_sign: ClassVar[float] = 1.0
+    """What coordinates that are plain numbers, such as the rest of a spring, are multiplied by where it is turned."""
 
     @property
     def is_free(self) -> bool:
@@ -52,6 +54,10 @@ class JointKind:
     def turned_axis(self, axis: Floats) -> Floats:
         """The axis of the joint that is turned round, whose motion is the inverse; as a joint's ``axis`` is given."""
         return -axis
+
+    def turned_keeps(self, effect: str, values: Floats) -> bool:
+        """Whether an effect (``parts.EFFECTS``), one number a freedom, is the same where the joint is turned round."""
+        return True
 
     def pose(self, axes: Floats, pitch: float, q: Array) -> Array:
         """The pose T_frame_child of the child in the joint frame, shape (4, 4)."""

@@ -30,6 +30,7 @@ from factorgraph_dyn.solve.dynamics import Wrenches, check_state
 from factorgraph_dyn.solve.estimation.estimated import Estimated, infer
 from factorgraph_dyn.solve.estimation.evidence import closures, evidence, exact
 from factorgraph_dyn.solve.estimation.free_form import FreeForm, dynamics_form
+from factorgraph_dyn.solve.solution import at_own_places
 from factorgraph_dyn.spatial import Floats
 
 ModelNoise = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -68,7 +69,7 @@ class Estimate(Estimated):
         """Spatial acceleration of every link by name, in its own frame, gravity included as in ``Solution``."""
         mechanism = self.state.mechanism
         found = {joint.child: self.mean(f"A[{joint.child}]") for joint in mechanism.topology.outward}
-        return {mechanism.base: base_acceleration(mechanism), **found}
+        return {**at_own_places(mechanism, {mechanism.base: base_acceleration(mechanism)}), **found}
 
     @cached_property
     def external(self) -> Mapping[str, Floats]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ from factorgraph_dyn.checks import check_choice
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.posterior import INDEPENDENT, UNTESTED, Evidence, Posterior, joined, posterior
-from factorgraph_dyn.equations.quantities import split_name
+from factorgraph_dyn.equations.quantities import split_name, unique_names
 from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.motion.closure import rank_tolerance
@@ -38,6 +38,9 @@ Entries = npt.NDArray[np.intp]
 @dataclass(frozen=True, eq=False)
 class Estimated:
     """The most probable values of all variables, with their covariance.
+
+    A[link] and V[link] are in the link's own frame, as everywhere (``mechanism.place``); wrenches of joints in link
+    frames.
 
     Attributes:
         state: The mechanism at the state.
@@ -165,12 +168,9 @@ class Estimated:
         return self._posterior.basis.open(self._form.unit_rows)
 
 
-def labels(sensors: Sequence[Sensor]) -> Iterator[str]:
+def labels(sensors: Sequence[Sensor]) -> tuple[str, ...]:
     """A name for each sensor; those of one name are counted."""
-    seen: dict[str, int] = {}
-    for sensor in sensors:
-        count = seen[sensor.label] = seen.get(sensor.label, 0) + 1
-        yield sensor.label if count == 1 else f"{sensor.label} #{count}"
+    return unique_names(sensor.label for sensor in sensors)
 
 
 def infer(
@@ -198,7 +198,9 @@ def infer(
     if undetermined == "error" and missing:
         raise not_determined(form, list(estimate.undetermined), found.basis.open_directions, tolerance)
     object.__setattr__(estimate, "residual", _residual(estimate, form))
-    return estimate
+    # Equations and sensors speak of link frames; who reads the answer means links by their names, as in ``Solution``.
+    own = form.at_own_places()
+    return estimate if own is form else replace(estimate, _form=own)
 
 
 def _said(form: FreeForm, sensor: Sensor, label: str) -> Evidence:

@@ -12,7 +12,7 @@ mechanism, in which z is of order one. Once a state.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +23,7 @@ from factorgraph_dyn.equations.wrenches import LINK
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.solve.elimination import eliminate
 from factorgraph_dyn.solve.scaling import GraphUnits, graph_units
-from factorgraph_dyn.spatial import Array, Floats, stacked
+from factorgraph_dyn.spatial import Array, Floats, inverse_adjoint, stacked
 
 LEAST_ROW = 1e-12  # of its unit, below which what an unknown does is rounding
 
@@ -60,6 +60,18 @@ class FreeForm:
     def by_name(self) -> Mapping[str, Variable]:
         """Every unknown by its printed name."""
         return {str(variable): variable for variable in self.variables}
+
+    def at_own_places(self) -> FreeForm:
+        """The same with motions of links seen from where a link is by its name (``mechanism.own_placements``)."""
+        own = self.state.mechanism.own_placements
+        moved = [x for x in self.variables if x.kind in ("A", "V") and x.owner in own]
+        if not moved:
+            return self
+        offset, N, units = self.offset.copy(), self.N.copy(), self.units.copy()
+        for variable in moved:
+            place, Ad = self.places[variable], inverse_adjoint(own[variable.owner])
+            offset[place], N[place], units[place] = Ad @ offset[place], Ad @ N[place], np.abs(Ad) @ units[place]
+        return replace(self, offset=offset, N=N, units=units)
 
     @cached_property
     def sizes(self) -> Floats:

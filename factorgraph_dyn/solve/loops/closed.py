@@ -26,7 +26,7 @@ from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering
 from factorgraph_dyn.solve.loops import force_limits, singularity
 from factorgraph_dyn.solve.loops.layers import FORCES, LayeredSystem, Values, homogeneous, weighted, with_ties
 from factorgraph_dyn.solve.loops.planar import planar_factors
-from factorgraph_dyn.solve.objectives import MinimumTorque, Objective
+from factorgraph_dyn.solve.objectives import Objective, torque_bounds
 from factorgraph_dyn.solve.rows import QUIET_LOOPS, Rows
 from factorgraph_dyn.solve.scaling import (
     NO_UNITS,
@@ -108,9 +108,10 @@ def solve_closed(
             "loop joints with more freedom.",
             not_unique=not_unique,
         )
-    bounded = [o for o in options.objectives if isinstance(o, MinimumTorque) and o.limits is not None]
-    if bounded:
-        values = _within_limits(mechanism, problem, values, ordering, bounded[0])
+    sought = _torques_sought(mechanism, problem)
+    bounds = torque_bounds(options.objectives, mechanism, sought)
+    if bounds is not None:
+        values = _within_limits(mechanism, problem, values, ordering, sought, bounds)
         residual = _check_residual(problem, system.rows, values, chosen, options.residual_tolerance)
     values = {variable: problem.units[variable] * value for variable, value in values.items()}
     return Solution(
@@ -275,13 +276,22 @@ def _check_planar(error: ResidualError) -> None:
         ) from error
 
 
+def _torques_sought(mechanism: Mechanism, problem: _Problem) -> list[Variable]:
+    """The torques of motors that are unknown."""
+    return [v for v in problem.physics.variables if v.kind == "tau" and v.owner in mechanism.joint_by_name]
+
+
 def _within_limits(
-    mechanism: Mechanism, problem: _Problem, values: Values, ordering: OrderingLike, bounded: MinimumTorque
+    mechanism: Mechanism,
+    problem: _Problem,
+    values: Values,
+    ordering: OrderingLike,
+    sought: Sequence[Variable],
+    bounds: tuple[Floats, Floats],
 ) -> Values:
     """The values with torques moved into their limits, at the least cost."""
-    sought = [v for v in problem.physics.variables if v.kind == "tau" and v.owner in mechanism.joint_by_name]
     units = _gathered(problem.units, sought)
-    lower, upper = (bounds / units for bounds in bounded.bounds(mechanism, sought))
+    lower, upper = (bound / units for bound in bounds)
     tau = _gathered(values, sought)
     if not force_limits.violated(tau, lower, upper):
         return values
@@ -293,7 +303,7 @@ def _within_limits(
 
 def _minimised(mechanism: Mechanism, problem: _Problem, values: Values, ordering: OrderingLike) -> Values:
     """The values with torques moved to where objectives of very different weights are at their least."""
-    sought = [v for v in problem.physics.variables if v.kind == "tau" and v.owner in mechanism.joint_by_name]
+    sought = _torques_sought(mechanism, problem)
     ways = _ways_to_choose(mechanism, problem, values, sought, ordering)
     sizes = np.linalg.norm(ways.E, axis=0)
     if not sizes.all():

@@ -22,9 +22,10 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import check_finite
 from factorgraph_dyn.equations import State
 from factorgraph_dyn.equations.inputs import (
+    Contact,
     ContactLike,
     Inputs,
-    as_contact,
+    as_contacts,
     contact_inputs,
     contact_pose,
     contact_wrenches,
@@ -33,6 +34,7 @@ from factorgraph_dyn.equations.inputs import (
     motor_inputs,
     no_inputs,
 )
+from factorgraph_dyn.equations.quantities import unique_names
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
@@ -50,7 +52,8 @@ class InputDynamics:
     """Accelerations as an affine function of inputs, a = free + matrix u, for joints and tasks.
 
     Attributes:
-        names: A name for each input: the joint of a motor, ``place.fz`` of a contact.
+        names: A name for each input: the joint of a motor, ``place.fz`` of a contact; ``place.fz #2`` of the second
+            contact of that name.
         free: Joint accelerations without inputs, rad/s^2 or m/s^2, shape (nv,).
         matrix: Bhat = M^-1 B, shape (nv, m).
         task_names: A name for each row of the tasks.
@@ -77,8 +80,9 @@ class InputDynamics:
         return f"<InputDynamics: a = free + matrix u, {len(self.free)} freedoms, {len(self.names)} inputs{tasks}>"
 
     def _repr_html_(self) -> str:
+        headings = unique_names(["freedom", "free", *self.names])
         rows = [
-            {"freedom": k, "free": free} | dict(zip(self.names, row, strict=True))
+            dict(zip(headings, (k, free, *row), strict=True))
             for k, (free, row) in enumerate(zip(self.free, self.matrix, strict=True))
         ]
         return html_table(rows, "Accelerations: free, and of a unit of each input")
@@ -163,9 +167,10 @@ def input_dynamics(
         True
     """
     state = check_state(mechanism, q, v)
-    inputs, places = _inputs(state, actuated, contacts), contact_inputs(state, tasks)
+    sought = as_contacts(tasks)
+    inputs, places = _inputs(state, actuated, contacts), contact_inputs(state, sought)
     free, columns = _response(state, join_inputs([inputs, places]), method, free=True)
-    J_t, J_rate_v = _tasks(state, tasks)
+    J_t, J_rate_v = _tasks(state, sought)
     m = inputs.size
     return InputDynamics(inputs.names, free, columns[:, :m], places.names, J_t, J_rate_v, J_t @ columns[:, m:])
 
@@ -209,13 +214,13 @@ def input_matrix(
     return joint_forces(state, join_inputs([motor_inputs(mechanism, actuated), contact_inputs(state, contacts)]))
 
 
-def _tasks(state: State, tasks: Sequence[ContactLike]) -> tuple[Floats, Floats]:
+def _tasks(state: State, tasks: Sequence[Contact]) -> tuple[Floats, Floats]:
     """The task Jacobian J_t = W^T J (t, nv) and J_t' v (t,)."""
     rows, biases = [np.zeros((0, state.mechanism.nv))], [np.zeros(0)]
     if not tasks:
         return rows[0], biases[0]
     velocity_parts, poses = bias_accelerations(state), link_poses(state.mechanism, state.q)
-    for task in map(as_contact, tasks):
+    for task in tasks:
         link, R, p = contact_pose(state.mechanism, task, poses)
         W = contact_wrenches(task, R, p)
         rows.append(W.T @ link_jacobian(state.mechanism, state.q, link))

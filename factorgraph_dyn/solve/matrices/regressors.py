@@ -70,7 +70,8 @@ def energy_regressors(
 ) -> tuple[Floats, Floats]:
     """The rows (kinetic, potential) whose products with the parameters are the energies, shape (..., 10 links) each.
 
-    They leave out what is stored in armatures and springs. The potential is zero at the world's origin.
+    They leave out what is stored in armatures and springs, and links that are fixed to the base, as ``energy`` does.
+    The potential is zero at the world's origin.
 
     Args:
         mechanism: The mechanism; its own inertias do not matter.

@@ -103,6 +103,21 @@ def test_limits_that_cannot_hold(case):
         fgd.inverse_dynamics(mechanism, q, v, a, objective=fgd.MinimumTorque(limits={"elbow": 1.0}))
 
 
+def test_limits_of_all_objectives_hold(case):
+    mechanism, q, v, a = case
+    free = fgd.inverse_dynamics(mechanism, q, v, a, objective=[fgd.MinimumTorque(), fgd.MinimumTorque()]).tau
+    first, second = mechanism.joint_names[0], mechanism.joint_names[2]
+    limits = {first: 0.9 * abs(free[0]), second: 0.9 * abs(free[2])}
+    together = fgd.inverse_dynamics(mechanism, q, v, a, objective=fgd.MinimumTorque(limits=limits)).tau
+    apart = [fgd.MinimumTorque(limits={name: bound}) for name, bound in limits.items()]
+    for objectives in (apart, apart[::-1]):
+        held = fgd.inverse_dynamics(mechanism, q, v, a, objective=objectives).tau
+        assert relative(held, together) < AGREES
+    contrary = [fgd.MinimumTorque(limits={first: pair}) for pair in ((-9.0, 1.0), (2.0, 3.0))]
+    with pytest.raises(fgd.InputError, match=rf"limits of joint '{first}' contradict each other: .* 2 .* 1 or less"):
+        fgd.inverse_dynamics(mechanism, q, v, a, objective=contrary)
+
+
 def test_limits_without_a_solver_say_what_to_install(case, monkeypatch):
     mechanism, q, v, a = case
     monkeypatch.setitem(sys.modules, "quadprog", None)

@@ -8,8 +8,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.description import CLOSED, PARTS
 from factorgraph_dyn.model.files.native.writer import FORMAT, NOTES, UNHASHED, VERSION, VISUALS
@@ -59,7 +57,7 @@ def _from_dict(content: Any, folder: str) -> Mechanism:
     if not isinstance(name, str):
         raise ModelError("'name' must be a string.")
     gravity = _value("gravity", content.get("gravity", [0.0, 0.0, -9.81]), "the file")
-    if np.shape(gravity) != (3,):
+    if not isinstance(gravity, list) or len(gravity) != 3 or any(isinstance(entry, list) for entry in gravity):
         raise ModelError("'gravity' must be a list of 3 numbers.", part='"gravity"')
     tolerance = _value("closure_tolerance", content.get("closure_tolerance", CLOSED), "the file")
     return Mechanism(name, **parts, gravity=gravity, notes=tuple(notes), closure_tolerance=tolerance)
