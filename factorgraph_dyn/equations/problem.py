@@ -32,7 +32,6 @@ from factorgraph_dyn.equations.given import Known, Mask
 from factorgraph_dyn.equations.inputs import Contact, ContactLike, as_contacts, motor_entries, no_inputs
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph
 from factorgraph_dyn.equations.quantities import (
-    QUANTITIES,
     check_output,
     derived_by,
     quantity,
@@ -48,7 +47,8 @@ from factorgraph_dyn.equations.sensors import (
     Sensor,
     Torque,
 )
-from factorgraph_dyn.equations.sensors.together import check_sensors, outside_frames, outside_wrenches
+from factorgraph_dyn.equations.sensors.asked import check_estimated, check_measurements
+from factorgraph_dyn.equations.sensors.together import outside_frames, outside_wrenches
 from factorgraph_dyn.equations.state import evaluate_state
 from factorgraph_dyn.equations.wrenches import check_axes
 from factorgraph_dyn.errors import InputError, OrderingError, check_name
@@ -282,7 +282,7 @@ def make_problem(
     everything = np.ones(check_mechanism(mechanism).nv, dtype=bool)
     chosen, motors = _chosen(mechanism, name, known_accelerations), _motors(mechanism, name, actuated)
     entries = {"none": ~everything, "all": everything, "chosen": chosen, "others": ~chosen, "passive": ~motors}
-    sensors = _measurements(mechanism, name, measurements)
+    sensors = check_measurements(mechanism, name, measurements)
     pushed = _pushed(mechanism, name, external_wrenches)
     guarded = check_kind(guards, bool, "guards", "True or False")
     places = _contacts(mechanism, name, contacts)
@@ -408,41 +408,6 @@ def _contacts(mechanism: Mechanism, problem: str, contacts: Sequence[ContactLike
     return placed
 
 
-def _measurements(mechanism: Mechanism, problem: str, measurements: Sequence[Sensor]) -> tuple[Sensor, ...]:
-    sensors = check_sensors(measurements, of_velocities=False)
-    if bool(sensors) != (problem == "estimate"):
-        raise InputError(
-            f"The problem is {problem!r} and has {len(sensors)} measurements; the estimate problem, and no other, has "
-            "some, such as measurements=[fgd.sensors.Torque('elbow', sigma=0.1)]."
-        )
-    for sensor in sensors:
-        if np.isinf(sensor.noise(mechanism).s).any() and not isinstance(sensor, ExternalWrench):
-            raise InputError(f"{sensor.label} has an infinite sigma; name the components it reads instead.")
-    return sensors
-
-
-ESTIMATED = ("a", "tau", "A", "F")  # kinds of outputs of estimates, besides wrenches from outside and gains
-
-
-def _check_estimated(mechanism: Mechanism, sensors: Sequence[Sensor], name: str) -> None:
-    """Raise an InputError unless an estimator has this output."""
-    kind, owner = split_name(name)
-    if kind == "gain":
-        _check_estimated(mechanism, sensors, owner)
-    elif quantity(name).follows_state if kind in QUANTITIES else False:
-        raise InputError(f"{name} follows from q and v alone; take problem 'kinematics' for it.")
-    elif kind == "W":
-        frames = outside_frames(sensors)
-        check_name(owner, frames, "frame", "what the measurements name an external wrench at", InputError)
-    elif kind in ESTIMATED:
-        check_output(mechanism, name, ())
-    else:
-        raise InputError(
-            f"There is no output {name!r} of an estimate. Outputs: a, tau, A[link or frame], F[joint or loop], "
-            "W[frame], if the measurements name one, and gain[...] of each of them."
-        )
-
-
 def _outputs(mechanism: Mechanism, problem: Problem, outputs: Sequence[str] | None) -> tuple[str, ...]:
     kind, sensors = PROBLEMS[problem.name], problem.measurements
     if outputs is None:
@@ -455,7 +420,7 @@ def _outputs(mechanism: Mechanism, problem: Problem, outputs: Sequence[str] | No
         if names.count(name) > 1:
             raise InputError(f"outputs names {name!r} twice; name each result once.")
         if sensors:
-            _check_estimated(mechanism, sensors, name)
+            check_estimated(mechanism, sensors, name)
         elif kind.kept:
             offers = (MATRIX, *(f"d{MATRIX}/d{argument}" for argument in problem.arguments))
             check_name(name, offers, "output", f"what problem {problem.name!r} gives", InputError)
