@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -216,15 +217,15 @@ class Tracer:
 
     @property
     def _is_tied(self) -> bool:
-        """Whether given values may contradict equations that nobody looks at elsewhere.
+        """Whether given values may contradict equations that nobody looks at elsewhere."""
+        is_tied_by_loops = self.mechanism.is_closed_kind and not self._moves_as_given
+        return bool(self.problem.known_a.any() and is_tied_by_loops) or self._lacks_motors
 
-        Where accelerations are given, so may the torques of joints without a motor: a motion that the motors cannot
-        cause is none.
-        """
-        if self._moves_as_given:
-            return not drive_all(self.given, self.states.q[SPECIAL], ~self.problem.known_tau)
+    @cached_property
+    def _lacks_motors(self) -> bool:
+        """Whether accelerations are given that the motors may not be able to cause."""
         known_a, known_tau = self.problem.known_a, self.problem.known_tau
-        return bool((known_a.any() and self.mechanism.is_closed_kind) or (known_a & known_tau).any())
+        return bool((known_a & known_tau).any()) and not drive_all(self.given, self.states.q[SPECIAL], ~known_tau)
 
     @property
     def is_closed(self) -> bool:
@@ -267,12 +268,13 @@ class Tracer:
     def _per_square_given(self) -> int:
         """One over the squared size of everything that is given, in the mechanism's own units.
 
-        Accelerations that are given all are as large as what velocities ask for.
+        Where motors cause any motion, accelerations that are given all are as large as what velocities ask for.
         """
         own = natural(self.given)
         a, v = self.values["a"] / own.v, self.values["v"] / own.v
         gravity = np.asarray(self.others.get(GRAVITY, self.given.gravity)) / own.length
-        size = np.sum(a * a) if self.problem.known_a.all() else self._square_given() + np.sum(v * v) ** 2
+        is_caused = self.problem.known_a.all() and not self._lacks_motors
+        size = np.sum(a * a) if is_caused else self._square_given() + np.sum(v * v) ** 2
         size = size + (gravity @ gravity + NOTHING)
         return int(references(self.tape, np.array([1.0 / size]))[0])
 

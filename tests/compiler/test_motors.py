@@ -75,3 +75,13 @@ def test_columns_of_derivatives_of_iwim_are_in_the_order_of_the_motors():
 def test_motors_are_named_once():
     with pytest.raises(fgd.InputError, match="'joint1' is named twice"):
         fgd.compile(fgd.robots.pendulum(3), "iwim", actuated=["joint1", "joint1"])
+
+
+def test_what_spins_by_itself_has_no_torques():
+    """Without gravity and motors its acceleration is zero but for rounding, beside which rounding is no contradiction."""
+    links = (fgd.Link("base"), fgd.Link("top", 0.5, (0.3, 0.0, 0.0), np.diag([0.05, 0.02, 0.06])))
+    joint = fgd.Joint("spin", "helical", "base", "top", axis=(0.0, -1.0, 0.0), pitch=0.23)
+    mechanism = fgd.Mechanism("top", links, (joint,), gravity=(0.0, 0.0, 0.0))
+    kernel = fgd.compile(mechanism, "inverse", actuated=[])
+    assert kernel([2.7], [-1.3], [4e-21]) == 0.0
+    assert np.isnan(kernel([2.7], [-1.3], [1e-3])).all()
