@@ -78,7 +78,7 @@ def test_motors_are_named_once():
 
 
 def test_what_spins_by_itself_has_no_torques():
-    """Without gravity and motors its acceleration is zero but for rounding, beside which rounding is no contradiction."""
+    """Without gravity and motors its acceleration is zero but for rounding, which contradicts nothing."""
     links = (fgd.Link("base"), fgd.Link("top", 0.5, (0.3, 0.0, 0.0), np.diag([0.05, 0.02, 0.06])))
     joint = fgd.Joint("spin", "helical", "base", "top", axis=(0.0, -1.0, 0.0), pitch=0.23)
     mechanism = fgd.Mechanism("top", links, (joint,), gravity=(0.0, 0.0, 0.0))
