@@ -39,7 +39,7 @@ from factorgraph_dyn.spatial import Floats, stacked
 
 HOME_TRIES = 160  # starts from which a home is sought where the neutral configuration leads to none, at most
 DOUBTS = 4  # times as many starts are worth it where the least opening is small and tells nothing
-NEARLY_CLOSED, SAME_OPENING = 0.1, 1.01  # a small opening, rad or parts of the size; a factor between equal ones
+NEARLY_CLOSED, SAME_OPENING = 0.2, 1.01  # a small opening, rad or parts of the size; a factor between equal ones
 FEW_DIGITS = 1e-3  # an opening up to which a file's few digits explain it, if it is found again
 BESIDE = 0.3  # rad, or parts of the size: an open place beside a home, at which loops hold what they can
 NEIGHBOURS = 4  # closed places along the freedoms of a home that tell whether joints lock there

@@ -163,7 +163,7 @@ class Trial:
             return {"a": a, "tau": tau}
         tau = np.where(self.known["tau"], 0.0, tau)  # passive joints have no torque
         if (self.known["a"] & self.known["tau"]).any() and not self._can_cause_all:
-            a = self._answer(a, tau)
+            a = self._answer(tau)
         return {"a": a, "tau": np.zeros(a.shape)}
 
     @property
@@ -172,12 +172,12 @@ class Trial:
         motions = self.system.free.shape[1]
         return bool(self.known["a"].all() and motions <= (~self.known["tau"]).sum())
 
-    def _answer(self, a: Floats, tau: Floats) -> Floats:
-        """The accelerations that torques cause; where they do not determine them, the state is no trial."""
+    def _answer(self, tau: Floats) -> Floats:
+        """The accelerations that torques cause, 0 where nothing acts; where undetermined, the state is no trial."""
         everything = np.ones(self.mechanism.nv, dtype=bool)
         forward = System(self.here, everything, ~everything)
         self.system.condition = np.maximum(self.system.condition, forward.condition)
-        return np.nan_to_num(forward.refined(a, tau, self.response, _REFINEMENTS).a)
+        return np.nan_to_num(forward.refined(np.zeros(tau.shape), tau, self.response, _REFINEMENTS).a)
 
     def _units(self, kept: str) -> dict[str, Floats]:
         """One column for every unit of what is kept."""
