@@ -99,15 +99,19 @@ class PlainRows:
         return variables[name]
 
     def evidence(self, state: int, values: Floats) -> Evidence:
-        """What is said of z at a state: closure, joints without a motor, and sensors whose readings are given."""
-        motors = self.problem.known_tau
-        parts = [self._exact(state, "closure", np.ones(self.forces, dtype=bool)), self._exact(state, "tau", motors)]
+        """What is said of z at a state: by the mechanism, and by sensors whose readings are given."""
+        parts = [self.exact(state)]
         start = 0
         for sensor in self.problem.measurements:
             size = sensor.size(self.here.mechanism)
             parts.append(self._said(state, sensor, values[start : start + size]))
             start += size
         return joined(parts, len(self.units))
+
+    def exact(self, state: int) -> Evidence:
+        """What the mechanism says of z at a state: closure, and joints without a motor."""
+        closure = self._exact(state, "closure", np.ones(self.forces, dtype=bool))
+        return joined([closure, self._exact(state, "tau", self.problem.known_tau)], len(self.units))
 
     def readings(self, z: Floats) -> Floats:
         """What all sensors read without noise, for z at every state, shape (states, readings)."""

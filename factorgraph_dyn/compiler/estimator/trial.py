@@ -36,12 +36,19 @@ class EstimateTrial:
             here = ManyStates(mechanism, self.states.q, self.states.v, natural(mechanism).length)
             self.plain = PlainRows(here, problem)
             rate = (natural_rate(mechanism) or 1.0) ** 2
-            self.z = rng.normal(size=(here.states, len(self.plain.units))) * rate
+            drawn = rng.normal(size=(here.states, len(self.plain.units))) * rate
+            self.z = np.array([self._allowed(state, z) for state, z in enumerate(drawn)])
             self.values = self.plain.readings(self.z) + self._noise(rng)
             evidence = [self.plain.evidence(state, self.values[state]) for state in range(here.states)]
             self.posteriors = [self._posterior(rows) for rows in evidence]
             self.terms = [self._terms(*pair) for pair in zip(evidence, self.posteriors, strict=True)]
         self.condition = np.array([_condition(found) for found in self.posteriors])
+
+    def _allowed(self, state: int, z: Floats) -> Floats:
+        """What the mechanism can do that is nearest to z."""
+        unsaid = dependence(self.mechanism)
+        exact, _ = of_unit_length(self.plain.exact(state), unsaid)
+        return np.asarray(z + np.linalg.lstsq(exact.K, exact.y - exact.K @ z, rcond=unsaid)[0])
 
     def _noise(self, rng: np.random.Generator) -> Floats:
         noises = [sensor.noise(self.mechanism) for sensor in self.problem.measurements]
