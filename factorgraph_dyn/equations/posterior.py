@@ -77,6 +77,11 @@ def joined(parts: Sequence[Evidence], k: int) -> Evidence:
     )
 
 
+def nothing(s: Floats, tolerance: float) -> Floats:
+    """Parts of rows that say nothing: loops tolerate that much of exact ones, while noise makes little of a little."""
+    return np.where(s > 0, min(tolerance, INDEPENDENT), tolerance)
+
+
 class Basis:
     """Rows that determine all that can be determined, and any row as their combination.
 
@@ -91,16 +96,17 @@ class Basis:
         self.chosen: list[int] = []
         self.Q = np.zeros((0, rows.shape[1]))
         self.left: list[float] = []
+        least = nothing(s, tolerance)
         for candidates in (np.asarray(s == 0), np.asarray(s > 0)):
-            self._choose(rows, np.where(s > 0, s, 1.0), candidates)
+            self._choose(rows, np.where(s > 0, s, 1.0), candidates, least)
         self._triangle = np.tril(rows[self.chosen] @ self.Q.T)
 
-    def _choose(self, rows: Floats, s: Floats, candidates: Mask) -> None:
+    def _choose(self, rows: Floats, s: Floats, candidates: Mask, least: Floats) -> None:
         rest = np.where(candidates[:, None], rows, 0.0)
         rest -= (rest @ self.Q.T) @ self.Q
         while len(self.Q) < rows.shape[1]:
             lengths = np.linalg.norm(rest, axis=1)
-            worth = np.where(lengths > self.tolerance, lengths / s, 0.0)
+            worth = np.where(lengths > least, lengths / s, 0.0)
             best = int(worth.argmax()) if len(worth) else 0
             if not len(worth) or not worth[best]:
                 return
@@ -201,7 +207,7 @@ def posterior(rows: Evidence, tolerance: float, unsure: float | None) -> Posteri
 def of_unit_length(rows: Evidence, tolerance: float) -> tuple[Evidence, Floats]:
     """The rows at unit length, or zero where nothing but rounding is left of them, and their lengths."""
     lengths = np.linalg.norm(rows.K, axis=1)
-    silent = lengths <= tolerance * rows.K_terms
+    silent = lengths <= nothing(rows.s, tolerance) * rows.K_terms
     lengths = np.where(silent, np.where(rows.K_terms > 0, rows.K_terms, 1.0), lengths)
     K = np.where(silent[:, None], 0.0, rows.K / lengths[:, None])
     terms = rows.K_terms / lengths, rows.y_terms / lengths
