@@ -93,6 +93,7 @@ class Elimination:
         given: int | None = None,
         closed: int | None = None,
         scales: RowScales | None = None,
+        definite: bool = False,
     ) -> None:
         """Start an elimination.
 
@@ -110,8 +111,11 @@ class Elimination:
             closed: One over the square by which loops are open. Coefficients that vanish at all sampled states need not
                 do so in other branches of the loops, and are watched beside it; without it they are not.
             scales: Scales of rows by their entries, which eliminations of the same equations share.
+            definite: Whether the rows, by number, and the columns are those of a positive definite matrix. Then pivots
+                are on its diagonal: they never vanish, however small they are at some states beside others.
         """
         self.tape = tape
+        self.definite = definite
         self.samples = samples
         self.special = samples.special
         self.noisy = noisy
@@ -211,6 +215,8 @@ class Elimination:
 
         Where equations repeat each other, what is left of them is not divided by: it is nothing.
         """
+        if self.definite:
+            return Pivot(min(columns), min(columns), 1.0, 1.0)
         pivot = self.pivots.choose(columns)
         while pivot is not None and self.noisy and self.pivots.is_nothing(pivot):
             row = self.rows[pivot.row]
@@ -324,7 +330,7 @@ class Elimination:
                 self.holding[column].discard(pivot.row)
         entry = row.pop(pivot.column)
         inverse = tape.reciprocal(entry)
-        if abs(entry) not in tape.constants:
+        if abs(entry) not in tape.constants and not self.definite:
             self.result.guards.append(divisor(self.samples, entry, self._name(pivot.column)))
         others = sorted(self.holding.pop(pivot.column))
         lost = self.lost.pop(pivot.row, {})

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from factorgraph_dyn.compiler.proof.batch_algebra import cross, inverse_adjoints, skews
+from factorgraph_dyn.compiler.proof.batch_algebra import cross, inverse_adjoints, norms, shifted_sizes, skews
 from factorgraph_dyn.compiler.proof.newton_euler import ManyStates
 from factorgraph_dyn.equations import sensors as kinds
 from factorgraph_dyn.equations.given import Mask
@@ -42,7 +42,8 @@ class PlainRows:
         here: The mechanism at the states.
         offset: Every variable by name for z = 0, shape (states, 1, size).
         columns: The same for units of z, without gravity and velocities, shape (states, k, size).
-        sizes: Of the terms that torques and what closure misses are summed from, likewise.
+        sizes: Of the terms that the columns are summed from, likewise; one of the angular part and one of the linear
+            part of wrenches and accelerations of links.
         offset_sizes: The same of offset.
         units: Of z, shape (k,).
     """
@@ -62,13 +63,13 @@ class PlainRows:
         """Every variable for columns of z, by name, what closure misses as "closure"; and sizes of terms."""
         here, mechanism, nv = self.here, self.here.mechanism, self.here.mechanism.nv
         a, held = z[..., :nv], z[..., len(self.units) - self.forces :]
-        found = {"a": a}
+        found, sizes = {"a": a}, {"a": np.abs(a)}
         loads, wrenches = here.loop_loads(held, np.abs(held))
         for k, frame in enumerate(self.frames):
             W = z[..., nv + 6 * k : nv + 6 * k + 6]
             link, T = mechanism.place(frame)
             loads.add(link, W @ inverse_adjoints(np.asarray(T)))
-            found[f"W[{frame}]"] = W
+            found[f"W[{frame}]"], sizes[f"W[{frame}]"] = W, norms(W)
         response = here.response(a, still=still, loads=loads)
         coupled = self._coupled(held)
         found["tau"] = response.tau - coupled
@@ -76,7 +77,11 @@ class PlainRows:
         found |= {f"A[{link}]": A for link, A in response.A.items()}
         found |= {f"F[{joint}]": F for joint, F in response.F.items()}
         found |= {f"F[{loop}]": F for loop, (F, _) in wrenches.items()}
-        return found, {"tau": response.tau_size + np.abs(coupled), "closure": response.missed_size}
+        sizes |= {"tau": response.tau_size + np.abs(coupled), "closure": response.missed_size}
+        sizes |= {f"A[{link}]": size for link, size in response.A_size.items()}
+        sizes |= {f"F[{joint}]": size for joint, size in response.F_size.items()}
+        sizes |= {f"F[{loop}]": size for loop, (_, size) in wrenches.items()}
+        return found, sizes
 
     def _coupled(self, held: Floats) -> Floats:
         """The torques of couplings, which come after the loops."""
@@ -97,6 +102,18 @@ class PlainRows:
             link, T = self.here.mechanism.place(owner)
             return variables[f"A[{link}]"] @ inverse_adjoints(np.asarray(T)).T
         return variables[name]
+
+    def sizes_at(self, name: str, z: Floats) -> Floats:
+        """Sizes of the terms that a variable is summed from at z of every state, shape (states, size)."""
+        kind, owner = split_name(name)
+        link, placement = self.here.mechanism.place(owner) if kind == "A" else (owner, np.eye(4))
+        known = kind if kind in ("a", "tau") else f"{kind}[{link}]"
+        size = self.offset_sizes[known][:, 0] + np.einsum("skn,sk->sn", self.sizes[known], np.abs(z))
+        if kind == "A":
+            size = shifted_sizes(size, np.linalg.norm(np.asarray(placement)[:3, 3], keepdims=True))
+        if kind in ("a", "tau"):
+            return np.asarray(size[:, self.here.mechanism.v_slices[owner]] if owner else size)
+        return np.repeat(size, 3, axis=-1)
 
     def evidence(self, state: int, values: Floats) -> Evidence:
         """What is said of z at a state: by the mechanism, and by sensors whose readings are given."""

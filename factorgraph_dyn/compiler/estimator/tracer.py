@@ -159,7 +159,7 @@ class EstimateTracer(Tracer):
         if self.gains:
             rows = self._with_gains(rows, range(n), self._missed_gain(C))
         unknowns = [Unknown(f"the correction by reading {row}", (i,)) for i, row in enumerate(self.second)]
-        return Elimination(self.tape, self.samples, rows, unknowns).run()
+        return Elimination(self.tape, self.samples, rows, unknowns, definite=True).run()
 
     def _weights(self, system: Eliminated) -> list[Row]:
         return [system.solution[i] for i in range(len(self.second))]

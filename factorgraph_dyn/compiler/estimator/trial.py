@@ -8,6 +8,8 @@ larger, by a part of its terms. The work runs once a kernel.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from factorgraph_dyn.compiler.estimator.basis import dependence
@@ -36,19 +38,20 @@ class EstimateTrial:
             here = ManyStates(mechanism, self.states.q, self.states.v, natural(mechanism).length)
             self.plain = PlainRows(here, problem)
             rate = (natural_rate(mechanism) or 1.0) ** 2
-            drawn = rng.normal(size=(here.states, len(self.plain.units))) * rate
-            self.z = np.array([self._allowed(state, z) for state, z in enumerate(drawn)])
-            self.values = self.plain.readings(self.z) + self._noise(rng)
+            self.drawn = rng.normal(size=(here.states, len(self.plain.units))) * rate
+            self.values = self.plain.readings(self._allowed()) + self._noise(rng)
             evidence = [self.plain.evidence(state, self.values[state]) for state in range(here.states)]
             self.posteriors = [self._posterior(rows) for rows in evidence]
             self.terms = [self._terms(*pair) for pair in zip(evidence, self.posteriors, strict=True)]
         self.condition = np.array([_condition(found) for found in self.posteriors])
 
-    def _allowed(self, state: int, z: Floats) -> Floats:
-        """What the mechanism can do that is nearest to z."""
-        unsaid = dependence(self.mechanism)
-        exact, _ = of_unit_length(self.plain.exact(state), unsaid)
-        return np.asarray(z + np.linalg.lstsq(exact.K, exact.y - exact.K @ z, rcond=unsaid)[0])
+    def _allowed(self) -> Floats:
+        """What the mechanism can do at every state that is nearest to what was drawn."""
+        unsaid, found = dependence(self.mechanism), []
+        for state, z in enumerate(self.drawn):
+            exact, _ = of_unit_length(self.plain.exact(state), unsaid)
+            found.append(z + np.linalg.lstsq(exact.K, exact.y - exact.K @ z, rcond=unsaid)[0])
+        return np.array(found)
 
     def _noise(self, rng: np.random.Generator) -> Floats:
         noises = [sensor.noise(self.mechanism) for sensor in self.problem.measurements]
@@ -80,7 +83,7 @@ class EstimateTrial:
         judged = answered & (self.condition < SOLVABLE)
         accuracy, worst = 0.0 if judged.any() else np.inf, "nothing"
         for name, answer in answers.items():
-            errors = [self._error(name, state, answer[state]) for state in np.flatnonzero(judged).tolist()]
+            errors = self._errors(name, answer, np.flatnonzero(judged).tolist())
             found = float(np.max(np.nan_to_num(errors, nan=np.inf), initial=0.0))
             if found > accuracy:
                 accuracy, worst = found, name
@@ -93,10 +96,14 @@ class EstimateTrial:
         ordinary = self.states.ordinary
         return int((states & ~ordinary).sum()), int((states & ordinary).sum())
 
-    def _error(self, name: str, state: int, answer: Floats) -> float:
-        """The largest error of a result, relative to its size or terms."""
+    def _errors(self, name: str, answers: Floats, states: Sequence[int]) -> list[float]:
+        """The largest error of a result at each of some states, relative to its size or terms."""
         kind, owner = split_name(name)
         of = owner if kind == "gain" else name
+        sizes = self.plain.sizes_at(of, self.drawn)
+        return [self._error(kind, of, state, answers[state], sizes[state]) for state in states]
+
+    def _error(self, kind: str, of: str, state: int, answer: Floats, size: Floats) -> float:
         N = self.plain.named(self.plain.columns, of)[state].T
         found = self.posteriors[state]
         lengths = np.maximum(np.linalg.norm(N, axis=1), TINY)
@@ -107,8 +114,7 @@ class EstimateTrial:
             return self._gain_error(answer, C @ found.gain, lengths[:, None] * self._usual_gain(of, found))
         offset = self.plain.named(self.plain.offset, of)[state, 0]
         true = offset + found.mean(C)
-        size = np.abs(offset) + np.abs(C) @ (np.abs(found.expected) + self.terms[state])
-        size = size + np.linalg.norm(N * self.z[state], axis=1)
+        size = size + np.abs(C) @ (np.abs(found.expected) + self.terms[state])
         size = size + np.linalg.norm(found.square_root(C), axis=1)
         return _relative(answer - true, true, size)
 
