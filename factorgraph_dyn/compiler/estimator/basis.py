@@ -51,9 +51,13 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
     here = ManyStates(mechanism, states.q[tried], states.v[tried], natural(mechanism).length)
     plain, nothing = PlainRows(here, problem), np.zeros(problem.size_of(mechanism, "values"))
     found = [plain.evidence(state, nothing) for state in range(here.states)]
-    worth = _preferences(mechanism, problem, len(found[0].y))
+    is_liked = _preferred(mechanism, problem, len(found[0].y))
     units = [of_unit_length(evidence, unsaid) for evidence in found]
-    rows = [(unit.K, unit.s / worth) for unit, _ in units]
+
+    def weighed(preference: float) -> list[Rows]:
+        return [(unit.K, np.where(is_liked, unit.s / preference, unit.s)) for unit, _ in units]
+
+    rows = weighed(PREFERENCE)
     special, ordinary = rows[:SPECIAL], rows[SPECIAL:]
     usual = np.median([length for _, length in units[SPECIAL:]], axis=0)
 
@@ -68,23 +72,29 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
 
     best = min(choices(ordinary), key=growth)
     if blind(best):  # where axes line up it says nothing of some motion: others may, and cost little elsewhere
-        others = [choice for choice in choices(special) if len(choice) == len(best) and growth(choice) <= MOST_GROWTH]
+        found_elsewhere = choices(special) | choices(weighed(MOST_GROWTH))
+        others = [choice for choice in found_elsewhere if len(choice) == len(best) and growth(choice) <= MOST_GROWTH]
         best = min((best, *others), key=lambda choice: (blind(choice), growth(choice)))
     return _readings(mechanism, problem, found[SPECIAL], best)
 
 
 def _leaves_open(K: Floats, chosen: Choice) -> bool:
-    """Whether the chosen rows say much less at a state than all rows together."""
-    said, all_said = (np.linalg.svd(rows, compute_uv=False).min(initial=np.inf) for rows in (K[list(chosen)], K))
+    """Whether the chosen rows say much less at a state than all rows together of as many freedoms.
+
+    What none of them tells, as what presses a planar loop out of its plane, leaves all rows with fewer.
+    """
+    if not chosen:
+        return False
+    said, all_said = (np.linalg.svd(rows, compute_uv=False)[len(chosen) - 1] for rows in (K[list(chosen)], K))
     return bool(said < BLIND * all_said)
 
 
-def _preferences(mechanism: Mechanism, problem: Problem, rows: int) -> Floats:
-    """How much more exact each row counts than it is, shape (rows,)."""
+def _preferred(mechanism: Mechanism, problem: Problem, rows: int) -> Mask:
+    """Which rows are of sensors that are preferred, shape (rows,)."""
     sensors = problem.measurements
     liked = [np.full(sensor.size(mechanism), isinstance(sensor, PREFERRED)) for sensor in sensors]
     said = np.concatenate(liked)[_spoken(mechanism, problem)]
-    return np.concatenate([np.ones(rows - len(said)), np.where(said, PREFERENCE, 1.0)])
+    return np.concatenate([np.zeros(rows - len(said), dtype=bool), said])
 
 
 def _growth(K: Floats, s: Floats, chosen: Choice) -> float:
