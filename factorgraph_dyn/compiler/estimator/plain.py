@@ -110,7 +110,7 @@ class PlainRows:
         known = kind if kind in ("a", "tau") else f"{kind}[{link}]"
         size = self.offset_sizes[known][:, 0] + np.einsum("skn,sk->sn", self.sizes[known], np.abs(z))
         if kind == "A":
-            size = shifted_sizes(size, np.linalg.norm(np.asarray(placement)[:3, 3], keepdims=True))
+            size = shifted_sizes(size, np.asarray(np.linalg.norm(np.asarray(placement)[:3, 3])))
         if kind in ("a", "tau"):
             return np.asarray(size[:, self.here.mechanism.v_slices[owner]] if owner else size)
         return np.repeat(size, 3, axis=-1)

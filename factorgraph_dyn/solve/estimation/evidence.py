@@ -15,7 +15,6 @@ from factorgraph_dyn.equations.posterior import Evidence
 from factorgraph_dyn.equations.sensors.noise import Noise
 from factorgraph_dyn.model.sizes.units import usual_acceleration
 from factorgraph_dyn.solve.estimation.free_form import FreeForm
-from factorgraph_dyn.solve.scaling import graph_units
 
 
 def evidence(form: FreeForm, factor: Factor, label: str, noise: Noise | None = None) -> Evidence:
@@ -24,16 +23,14 @@ def evidence(form: FreeForm, factor: Factor, label: str, noise: Noise | None = N
     k = form.N.shape[1]
     K, terms = np.zeros((rows.rows, k)), np.zeros((rows.rows, k))
     y, y_terms = np.array(rows.rhs, dtype=np.float64), np.abs(factor.rhs).astype(np.float64)
-    usual = np.zeros(rows.rows)
     for variable, block in rows.blocks:
         place = form.places[variable]
         K += block @ form.N[place]
         terms += np.abs(block) @ np.abs(form.N[place])
-        usual += np.abs(block) @ form.units[place]
         y -= block @ form.offset[place]
         y_terms += np.abs(block) @ np.abs(form.offset[place])
     # N is a sum, too: of what an unknown cannot do, such as leaving its plane, rounding of its unit is left.
-    K_terms = np.maximum(np.linalg.norm(terms, axis=1), usual)
+    K_terms = np.maximum(np.linalg.norm(terms, axis=1), form.units_of(rows))
     if noise is None:
         return Evidence(K, y, np.zeros((rows.rows, 0)), K_terms, y_terms, (label,) * rows.rows)
     says = np.isfinite(noise.s)
@@ -41,15 +38,15 @@ def evidence(form: FreeForm, factor: Factor, label: str, noise: Noise | None = N
 
 
 def exact(form: FreeForm, factors: Iterable[Factor], label: str) -> list[Evidence]:
-    """Rows that are to hold exactly; {} in the label is the owner."""
-    return [evidence(form, factor, label.format(factor.owner)) for factor in factors]
+    """Rows that are to hold exactly; {} in the label is the owner.
+
+    Their terms are at least what is usual, for those in which nothing happens but rounding.
+    """
+    usual = usual_acceleration(form.state.mechanism, form.state.v)
+    found = [(factor, evidence(form, factor, label.format(factor.owner))) for factor in factors]
+    return [rows._replace(y_terms=rows.y_terms + usual * form.units_of(factor)) for factor, rows in found]
 
 
 def closures(form: FreeForm) -> list[Evidence]:
-    """What loops and couplings ask for; terms are at least what is usual, for those in which nothing happens."""
-    mechanism, units = form.state.mechanism, graph_units(form.state.mechanism)
-    usual = usual_acceleration(mechanism, form.state.v)
-    return [
-        rows._replace(y_terms=rows.y_terms + usual * units.of_equation(factor))
-        for factor, rows in zip(form.held, exact(form, form.held, "the closure of {!r}"), strict=True)
-    ]
+    """What loops and couplings ask for."""
+    return exact(form, form.held, "the closure of {!r}")

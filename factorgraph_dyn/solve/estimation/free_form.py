@@ -73,6 +73,11 @@ class FreeForm:
             offset[place], N[place], units[place] = Ad @ offset[place], Ad @ N[place], np.abs(Ad) @ units[place]
         return replace(self, offset=offset, N=N, units=units)
 
+    def units_of(self, factor: Factor) -> Floats:
+        """What an equation's rows are for unknowns of one unit each, shape (rows,)."""
+        terms = [np.abs(block) @ self.units[self.places[x]] for x, block in factor.substitute(self.graph.known).blocks]
+        return np.asarray(sum(terms, np.zeros(factor.rows)))
+
     @cached_property
     def sizes(self) -> Floats:
         """Lengths of the rows of N; of rows that are rounding of zero the least length that is not, shape (n,)."""
