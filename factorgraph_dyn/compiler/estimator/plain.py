@@ -30,6 +30,8 @@ from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.spatial import Floats
 
+FAINT = 1e-6  # of what a loop constrains where everything moves: terms of its rows are no less, if only rounding
+
 Part = tuple[str, Floats]  # a variable by name, and what it is multiplied by, shape (size, n) or (states, size, n)
 Plain = tuple[list[Part], Floats]
 Reader = Callable[[ManyStates, Any], Plain]
@@ -77,11 +79,17 @@ class PlainRows:
         found |= {f"A[{link}]": A for link, A in response.A.items()}
         found |= {f"F[{joint}]": F for joint, F in response.F.items()}
         found |= {f"F[{loop}]": F for loop, (F, _) in wrenches.items()}
-        sizes |= {"tau": response.tau_size + np.abs(coupled), "closure": response.missed_size}
+        sizes |= {"tau": response.tau_size + np.abs(coupled), "closure": response.missed_size + self._faint()}
         sizes |= {f"A[{link}]": size for link, size in response.A_size.items()}
         sizes |= {f"F[{joint}]": size for joint, size in response.F_size.items()}
         sizes |= {f"F[{loop}]": size for loop, (_, size) in wrenches.items()}
         return found, sizes
+
+    def _faint(self) -> Floats:
+        """The least sizes of terms of closure for units of z, (states, 1, rows): those of a loop may all be rounding."""
+        sizes = [self.here.unit @ np.abs(C) for C in self.here.directions.values()]
+        sizes += [np.zeros((self.here.states, len(self.here.mechanism.couplings)))]
+        return FAINT * np.concatenate(sizes, axis=-1)[:, None]
 
     def _coupled(self, held: Floats) -> Floats:
         """The torques of couplings, which come after the loops."""
