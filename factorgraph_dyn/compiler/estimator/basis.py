@@ -18,7 +18,7 @@ from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.posterior import INDEPENDENT, Basis, Evidence, of_unit_length
 from factorgraph_dyn.equations.problem import Problem
-from factorgraph_dyn.equations.sensors import Acceleration, ExternalWrench, Torque
+from factorgraph_dyn.equations.sensors import Acceleration, ExternalWrench, Sensor, Torque
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.units import natural
@@ -27,9 +27,10 @@ from factorgraph_dyn.spatial import Floats
 
 PREFERENCE = 32.0
 PREFERRED = (Torque, Acceleration, ExternalWrench)
+FORCES = (Torque, ExternalWrench)  # with these alone the graph is that of forward dynamics, which trees never fail
 TRIED = 8  # ordinary states at which readings are chosen
 BLIND = 1e-6  # of what all readings say: a choice of them that says less leaves something open
-MOST_GROWTH = 1e3  # of coefficients, up to which a choice that sees more is taken: their squares lose digits
+MOST_GROWTH = 1e4  # of coefficients, up to which a choice that sees more is taken: their squares lose digits
 
 Rows = tuple[Floats, Floats]
 Choice = tuple[int, ...]
@@ -51,13 +52,13 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
     here = ManyStates(mechanism, states.q[tried], states.v[tried], natural(mechanism).length)
     plain, nothing = PlainRows(here, problem), np.zeros(problem.size_of(mechanism, "values"))
     found = [plain.evidence(state, nothing) for state in range(here.states)]
-    is_liked = _preferred(mechanism, problem, len(found[0].y))
+    liked, forces = (_of_kinds(mechanism, problem, len(found[0].y), kinds) for kinds in (PREFERRED, FORCES))
     units = [of_unit_length(evidence, unsaid) for evidence in found]
 
-    def weighed(preference: float) -> list[Rows]:
-        return [(unit.K, np.where(is_liked, unit.s / preference, unit.s)) for unit, _ in units]
+    def weighed(liked: Mask, preference: float) -> list[Rows]:
+        return [(unit.K, np.where(liked, unit.s / preference, unit.s)) for unit, _ in units]
 
-    rows = weighed(PREFERENCE)
+    rows = weighed(liked, PREFERENCE)
     special, ordinary = rows[:SPECIAL], rows[SPECIAL:]
     usual = np.median([length for _, length in units[SPECIAL:]], axis=0)
 
@@ -72,8 +73,8 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
 
     best = min(choices(ordinary), key=growth)
     if blind(best):  # where axes line up it says nothing of some motion: others may, and cost little elsewhere
-        found_elsewhere = choices(special) | choices(weighed(MOST_GROWTH))
-        others = [choice for choice in found_elsewhere if len(choice) == len(best) and growth(choice) <= MOST_GROWTH]
+        candidates = choices(special) | choices(weighed(liked, MOST_GROWTH)) | choices(weighed(forces, MOST_GROWTH))
+        others = [choice for choice in candidates if len(choice) == len(best) and growth(choice) <= MOST_GROWTH]
         best = min((best, *others), key=lambda choice: (blind(choice), growth(choice)))
     return _readings(mechanism, problem, found[SPECIAL], best)
 
@@ -89,11 +90,11 @@ def _leaves_open(K: Floats, chosen: Choice) -> bool:
     return bool(said < BLIND * all_said)
 
 
-def _preferred(mechanism: Mechanism, problem: Problem, rows: int) -> Mask:
-    """Which rows are of sensors that are preferred, shape (rows,)."""
+def _of_kinds(mechanism: Mechanism, problem: Problem, rows: int, kinds: tuple[type[Sensor], ...]) -> Mask:
+    """Which rows are of sensors of some kinds, shape (rows,)."""
     sensors = problem.measurements
-    liked = [np.full(sensor.size(mechanism), isinstance(sensor, PREFERRED)) for sensor in sensors]
-    said = np.concatenate(liked)[_spoken(mechanism, problem)]
+    asked = [np.full(sensor.size(mechanism), isinstance(sensor, kinds)) for sensor in sensors]
+    said = np.concatenate(asked)[_spoken(mechanism, problem)]
     return np.concatenate([np.zeros(rows - len(said), dtype=bool), said])
 
 

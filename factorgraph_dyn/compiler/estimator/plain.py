@@ -86,7 +86,7 @@ class PlainRows:
         return found, sizes
 
     def _faint(self) -> Floats:
-        """The least sizes of terms of closure for units of z, (states, 1, rows): those of a loop may all be rounding."""
+        """The least sizes of terms of closure, (states, 1, rows): those of a loop may all be rounding."""
         sizes = [self.here.unit @ np.abs(C) for C in self.here.directions.values()]
         sizes += [np.zeros((self.here.states, len(self.here.mechanism.couplings)))]
         return FAINT * np.concatenate(sizes, axis=-1)[:, None]
