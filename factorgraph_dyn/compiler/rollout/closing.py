@@ -35,7 +35,7 @@ from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Loop, Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.sizes.units import measured
-from factorgraph_dyn.motion.closure import Motions, coupling_error, rank_tolerance
+from factorgraph_dyn.motion.closure import UNSEEN_SHARE, Motions, coupling_error, rank_tolerance
 from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.spatial import Array, Floats
 
@@ -144,7 +144,7 @@ def _independent(rows: _Rows, samples: SampledTape, tolerance: float) -> _Rows:
     while len(kept) < len(rows.names):
         sizes = np.median(np.linalg.norm(left, axis=-1), axis=0)
         best = int(np.argmax(sizes))
-        if sizes[best] <= tolerance * largest:
+        if sizes[best] <= max(tolerance * largest, UNSEEN_SHARE):
             break
         kept.append(best)
         size = np.linalg.norm(left[:, best], axis=-1, keepdims=True)
