@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn.compiler.estimator.basis import _leaves_open
 from factorgraph_dyn.compiler.estimator.trial import EstimateTrial
 from factorgraph_dyn.compiler.proof.proof import ALLOWED
 from factorgraph_dyn.equations.problem import make_problem
@@ -224,3 +225,71 @@ def test_exact_readings_that_say_nothing_where_axes_line_up(sigma):
         q, v = np.array([turn, 0.2]), np.zeros(2)
         expected = fgd.estimate(mechanism, q, v, sensors(*values[:2], values[2:])).a
         assert np.abs(kernel(q, v, values)[0] - expected).max() <= 1e-8 * np.abs(expected).max()
+
+
+def test_trial_readings_fit_the_mechanism():
+    """Behind a gear of 120 nothing moves as it is drawn: readings that contradict it cost the proof its digits."""
+    arm = fgd.robots.rrr()
+    passive = replace(arm.joints[1], actuated=False)
+    geared = replace(
+        arm, joints=[arm.joints[0], passive, arm.joints[2]], couplings=[fgd.Coupling("gear", "joint3", "joint1", 120.0)]
+    )
+    sensors = [S.Torque("joint1", sigma=1e-3), *(S.Acceleration(name, sigma=1e-6) for name in geared.joint_names)]
+    sensors += [S.ForceTorque("joint2", sigma=1e-3)]
+    trial = EstimateTrial(geared, make_problem(geared, "estimate", measurements=sensors, outputs=["a", "tau"]))
+    degrees = trial.posteriors[0].tests.shape[1]
+    assert degrees > 3
+    assert max(found.chi_square for found in trial.posteriors) < 10 * degrees
+    check(geared, sensors, ["a", "tau"])
+
+
+def test_moments_that_are_only_rounding():
+    """A slide that bears its link at the centre of mass feels no moment but what products of velocities leave."""
+    half_turn = fgd.spatial.rotation_about(np.array([1.0, 0.0, 0.0]), 3.14159271)
+    slide = fgd.Joint(
+        "slide", "prismatic", "ground", "block", fgd.spatial.pose(half_turn, np.zeros(3)), axis=(2e-6, 0.0, -1.0)
+    )
+    block = fgd.Link("block", 0.04, (0.0, 0.0, 0.0), np.diag([1e-3, 2e-3, 3e-3]))
+    mechanism = fgd.Mechanism("slide", [fgd.Link("ground"), block], [slide])
+    kernel = fgd.compile(mechanism, "estimate", measurements=[S.Torque("slide", sigma=1.0)], outputs=["a", "F[slide]"])
+    assert kernel.accuracy < 1e-10
+
+
+def test_wrenches_in_the_axes_of_the_world_where_these_are_the_link_s():
+    """A sharp force sensor along the link's z replaces another component of the world's at every other quarter turn."""
+    link = fgd.Link("arm", 1.0, (0.2, -0.3, 0.1), np.diag([0.4, 0.5, 0.7]))
+    joint = fgd.Joint("hinge", "revolute", "ground", "arm", axis=(1.0, 0.0, 0.0))
+    mechanism = fgd.Mechanism("pushed", [fgd.Link("ground"), link], [joint])
+    sensors = [S.Torque("hinge", sigma=3.0), S.Acceleration("hinge", sigma=0.01)]
+    sensors += [
+        S.ForceTorque("hinge", sigma=0.04, components=("fz",)),
+        S.ExternalWrench("arm", sigma=10.0, axes="world"),
+    ]
+    kernel = check(mechanism, sensors, ["a", "tau", "W[arm]"])
+    quarters = np.arange(-2, 3)[:, None] * np.pi / 2
+    assert np.isfinite(kernel(quarters, np.ones((5, 1)), np.ones((5, 9)))[0]).all()
+
+
+def test_choices_are_blind_beside_what_can_be_seen():
+    """What no reading tells of, as what presses a planar loop out of its plane, hides nothing that others tell."""
+    K = np.array([[1.0, 0.0, 0.0], [1.0, 1e-12, 0.0], [0.0, 1.0, 0.0]])
+    assert _leaves_open(K, (0, 1))
+    assert not _leaves_open(K, (0, 2))
+    assert not _leaves_open(K[:2], (0, 1))
+    assert not _leaves_open(K, ())
+
+
+def test_a_plane_that_holds_what_stays_in_it_anyway():
+    """Two slides in the plane of a loop: of its closure nothing is left but rounding, and the slides are free."""
+    turned = [
+        fgd.spatial.pose(fgd.spatial.rotation_about(np.array([0.0, 0.0, 1.0]), x), np.zeros(3)) for x in (0.4, 2.0)
+    ]
+    links = [fgd.Link("ground"), *(fgd.Link(name, 1.0, (0.1, 0.0, 0.0), np.eye(3)) for name in ("one", "two"))]
+    joints = [
+        fgd.Joint("first", "prismatic", "ground", "one", turned[0], axis=(-0.548, 0.836, 0.0), actuated=False),
+        fgd.Joint("second", "prismatic", "one", "two", turned[1], axis=(-0.204, 0.979, 0.0)),
+    ]
+    loop = fgd.Loop("plane", "planar", "ground", "two", successor_placement=turned[1])
+    mechanism = fgd.Mechanism("slides", links, joints, [loop])
+    sensors = [S.Torque("second", sigma=0.5), S.Acceleration("first", sigma=0.3), S.Accelerometer("two", sigma=1.0)]
+    check(mechanism, sensors, ["a", "tau", "A[two]"])

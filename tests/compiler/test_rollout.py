@@ -461,3 +461,22 @@ def test_no_rollouts_with_parameters_of_their_own():
     own = {"gravity": np.zeros((0, 3)), "link2": arm.parameters(["link2"])[0]}
     q, v = fgd.rollout(arm, np.zeros((0, 3)), np.zeros(3), np.zeros((5, 3)), 0.01, parameters=own)
     assert q.shape == v.shape == (0, 6, 3)
+
+
+def test_a_plane_that_holds_what_stays_in_it_anyway():
+    """Hinges that turn in the plane of a loop: nothing is left to close but rounding, and nothing is closed."""
+    axis = np.array([0.48, 0.6, 0.64])
+    turned = spatial.pose(spatial.rotation_about(np.array([0.8, 0.0, -0.6]), 0.3), np.array([0.2, 0.1, 0.3]))
+    links = [fgd.Link("ground"), *(fgd.Link(name, 1.0, (0.1, 0.0, 0.2), np.eye(3)) for name in ("one", "two"))]
+    joints = [
+        fgd.Joint("first", "revolute", "ground", "one", turned, axis=axis),
+        fgd.Joint("second", "revolute", "one", "two", spatial.pose(np.eye(3), np.array([0.6, -0.8, 0.3])), axis=axis),
+    ]
+    loop = fgd.Loop("plane", "planar", "two", "ground", successor_placement=turned, axis=axis)
+    tree = fgd.Mechanism("hinges", links, joints)
+    mechanism = fgd.Mechanism("held", links, joints, [loop])
+    q, v, tau = np.array([0.3, -0.4]), np.array([1.0, 0.5]), np.ones((20, 2))
+    for found, expected in zip(
+        fgd.rollout(mechanism, q, v, tau, STEP), fgd.rollout(tree, q, v, tau, STEP), strict=True
+    ):
+        assert relative_error(found, expected) < ROUNDING

@@ -97,3 +97,34 @@ def test_a_wrench_that_follows_a_locked_loop_by_rounding_only_is_told():
     """A loop presses two links against each other as it likes; the joint that carries both feels nothing of it."""
     verdicts = run_trial(make_trial(4, 23, problem="estimate"))
     assert [verdict.kind for verdict in verdicts] == ["right", "right"]
+
+
+def test_a_vague_reading_counts_as_little_as_it_says():
+    """Along an axis that is off by 1e-7 a reading says 1e-7 of the acceleration, in mechanisms with loops, too."""
+    tilt, sharp, vague, seen = 1e-7, 1e-3, 10.0, 2e-3
+    joint = fgd.Joint("hinge", "revolute", "ground", "arm", axis=(np.sin(tilt), 0.0, np.cos(tilt)))
+    arm = fgd.Link("arm", 1.0, inertia=np.eye(3))
+    mechanism = fgd.Mechanism(
+        "hinge", [fgd.Link("ground"), arm], [joint], [fgd.Loop("free", "floating", "ground", "arm")]
+    )
+    sensors = [
+        S.Acceleration("hinge", 0.0, vague),
+        S.AngularAcceleration("arm", [seen], sharp, components=("x",), axes="world"),
+    ]
+    expected = tilt * seen / sharp**2 / (tilt**2 / sharp**2 + 1 / vague**2)
+    assert np.allclose(fgd.estimate(mechanism, [0.0], [0.0], sensors).a, expected, rtol=1e-9)
+
+
+def test_a_needle_that_turns_about_itself_needs_no_motor():
+    """Of the torque about its own axis nothing but rounding is left, which contradicts nothing."""
+    needle = [fgd.Link(name, 2.0, (0.0, 0.0, 0.21), np.diag([0.11, 0.11, 0.0])) for name in ("arm", "tip")]
+    turned = fgd.spatial.pose(fgd.spatial.rotation_about(np.array([0.0, 0.0, 1.0]), 0.7), np.array([0.0, 0.0, 0.3]))
+    joints = [
+        fgd.Joint("base", "spherical", "ground", "arm"),
+        fgd.Joint("spin", "revolute", "arm", "tip", turned, actuated=False),
+    ]
+    mechanism = fgd.Mechanism("needles", [fgd.Link("ground"), *needle], joints)
+    sensors = [S.Acceleration("base", [1.0, 2.0, 3.0], 0.1), S.Acceleration("spin", [0.5], 0.1)]
+    for seed in range(5):
+        estimate = fgd.estimate(mechanism, *mechanism.random_state(seed), sensors)
+        assert np.allclose(estimate.a, [1.0, 2.0, 3.0, 0.5], rtol=1e-9)
