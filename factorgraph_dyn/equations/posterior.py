@@ -1,7 +1,8 @@
 """The most probable z and its covariance, from rows K z = y + L e with independent unit noises e.
 
-Rows K_1 that determine z are chosen first, always the one that adds most for its standard deviation, and exact ones
-before all others. Every other row is a combination C of rows that are not vaguer, K_2 = C K_1, and asks of the noises
+Rows K_1 that determine z are chosen first, exact ones before all others, always the one that adds most among those that
+add about as much for their standard deviations as any. Every other row is a combination C of rows that are hardly
+vaguer, K_2 = C K_1, and asks of the noises
 
     D e = d        D = (L_2 - C L_1) / s_2,   d = (C y_1 - y_2) / s_2
 
@@ -30,6 +31,7 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.spatial import Floats, stacked
 
 INDEPENDENT = 1e-10  # part of a row that others do not say, below which it says nothing new
+SLACK = 32.0  # times as much as a row says for its standard deviation others may say that are chosen before it
 CONTRADICTED = 1e-8  # of its terms, by which exact rows may miss each other
 UNTESTED = 1e-9  # of a noise, that others must tell for it to be tested
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -107,9 +109,9 @@ class Basis:
         while len(self.Q) < rows.shape[1]:
             lengths = np.linalg.norm(rest, axis=1)
             worth = np.where(lengths > least, lengths / s, 0.0)
-            best = int(worth.argmax()) if len(worth) else 0
-            if not len(worth) or not worth[best]:
+            if not worth.any():
                 return
+            best = int(np.where(worth >= worth.max() / SLACK, lengths, 0.0).argmax())
             direction = rows[best].copy()
             for _ in range(2):  # twice is enough
                 direction -= (self.Q @ direction) @ self.Q

@@ -32,6 +32,8 @@ from factorgraph_dyn.spatial import Floats
 
 FAINT = 1e-6  # of what a loop constrains where everything moves: terms of its rows are no less, if only rounding
 
+_OF_LINKS = ("A", "F", "W")  # kinds with a size of their angular part and one of their linear part
+
 Part = tuple[str, Floats]  # a variable by name, and what it is multiplied by, shape (size, n) or (states, size, n)
 Plain = tuple[list[Part], Floats]
 Reader = Callable[[ManyStates, Any], Plain]
@@ -115,13 +117,23 @@ class PlainRows:
         """Sizes of the terms that a variable is summed from at z of every state, shape (states, size)."""
         kind, owner = split_name(name)
         link, placement = self.here.mechanism.place(owner) if kind == "A" else (owner, np.eye(4))
-        known = kind if kind in ("a", "tau") else f"{kind}[{link}]"
+        known = f"{kind}[{link}]" if kind in _OF_LINKS else kind
         size = self.offset_sizes[known][:, 0] + np.einsum("skn,sk->sn", self.sizes[known], np.abs(z))
         if kind == "A":
             size = shifted_sizes(size, np.asarray(np.linalg.norm(np.asarray(placement)[:3, 3])))
-        if kind in ("a", "tau"):
-            return np.asarray(size[:, self.here.mechanism.v_slices[owner]] if owner else size)
-        return np.repeat(size, 3, axis=-1)
+        if kind in _OF_LINKS:
+            return np.repeat(size, 3, axis=-1)
+        return np.asarray(size[:, self.here.mechanism.v_slices[owner]] if owner else size)
+
+    def row_sizes(self, z: Floats) -> Floats:
+        """Sizes of the terms that rows of ``evidence`` are summed from at z of every state, shape (states, rows)."""
+        sizes = [self.sizes_at("closure", z), self.sizes_at("tau", z)[:, self.problem.known_tau]]
+        for sensor in self.problem.measurements:
+            parts, expected = self._parts(sensor)
+            read = [(np.abs(rows) @ self.sizes_at(name, z)[..., None])[..., 0] for name, rows in parts]
+            says = np.isfinite(sensor.noise(self.here.mechanism).s)
+            sizes.append(sum(read, np.abs(expected))[:, says])
+        return np.concatenate(sizes, axis=1)
 
     def evidence(self, state: int, values: Floats) -> Evidence:
         """What is said of z at a state: by the mechanism, and by sensors whose readings are given."""

@@ -42,7 +42,7 @@ class EstimateTrial:
             self.values = self.plain.readings(self._allowed()) + self._noise(rng)
             evidence = [self.plain.evidence(state, self.values[state]) for state in range(here.states)]
             self.posteriors = [self._posterior(rows) for rows in evidence]
-            self.terms = [self._terms(*pair) for pair in zip(evidence, self.posteriors, strict=True)]
+            self.terms = self._terms(evidence)
         self.condition = np.array([_condition(found) for found in self.posteriors])
 
     def _allowed(self) -> Floats:
@@ -62,10 +62,15 @@ class EstimateTrial:
         # The mechanism's own exact rows agree or do not matter here: closure is what the states are chosen for.
         return posterior(evidence, dependence(self.mechanism), None)
 
-    def _terms(self, evidence: Evidence, found: Posterior) -> Floats:
-        """Sizes of what the values of the basis' rows are summed from, of which locked joints keep nothing."""
-        unit, _ = of_unit_length(evidence, dependence(self.mechanism))
-        return np.asarray(unit.y_terms[found.basis.chosen])
+    def _terms(self, evidence: list[Evidence]) -> list[Floats]:
+        """Sizes of what the basis' rows are summed from at each state, of which locked joints keep nothing."""
+        everything = np.eye(len(self.plain.units))
+        z = np.array([found.mean(found.basis.combinations(everything)) for found in self.posteriors])
+        found = []
+        for rows, sizes, known in zip(evidence, self.plain.row_sizes(z), self.posteriors, strict=True):
+            unit, lengths = of_unit_length(rows, dependence(self.mechanism))
+            found.append((unit.y_terms + sizes / lengths)[known.basis.chosen])
+        return found
 
     @property
     def is_regular(self) -> bool:

@@ -128,3 +128,9 @@ def test_a_needle_that_turns_about_itself_needs_no_motor():
     for seed in range(5):
         estimate = fgd.estimate(mechanism, *mechanism.random_state(seed), sensors)
         assert np.allclose(estimate.a, [1.0, 2.0, 3.0, 0.5], rtol=1e-9)
+
+
+def test_sharp_readings_that_are_almost_alike_cost_no_digits():
+    """Of rows that are about as sharp as each other the longest are chosen: others would lose digits one by one."""
+    verdicts = run_trial(make_trial(80, 10, problem="estimate"))
+    assert [verdict.kind for verdict in verdicts] == ["right"] * len(verdicts)
