@@ -216,7 +216,8 @@ class Elimination:
         Where equations repeat each other, what is left of them is not divided by: it is nothing.
         """
         if self.definite:
-            return Pivot(min(columns), min(columns), 1.0, 1.0)
+            first = min(columns)
+            return Pivot(first, first, 1.0, 1.0) if first in self.rows[first] else None
         pivot = self.pivots.choose(columns)
         while pivot is not None and self.noisy and self.pivots.is_nothing(pivot):
             row = self.rows[pivot.row]

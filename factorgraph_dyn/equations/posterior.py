@@ -31,7 +31,7 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.spatial import Floats, stacked
 
 INDEPENDENT = 1e-10  # part of a row that others do not say, below which it says nothing new
-SLACK = 32.0  # times as much as a row says for its standard deviation others may say that are chosen before it
+SLACK = 32.0  # by which chosen rows may say less for their standard deviations, for the sake of digits
 CONTRADICTED = 1e-8  # of its terms, by which exact rows may miss each other
 UNTESTED = 1e-9  # of a noise, that others must tell for it to be tested
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -92,9 +92,12 @@ class Basis:
         Q: Orthonormal rows that span them, shape (r, k).
     """
 
-    def __init__(self, rows: Floats, s: Floats, tolerance: float) -> None:
-        """Choose from rows of unit length or zero, shape (m, k), with standard deviations s."""
-        self.tolerance = tolerance
+    def __init__(self, rows: Floats, s: Floats, tolerance: float, slack: float = 1.0) -> None:
+        """Choose from rows of unit length or zero, shape (m, k), with standard deviations s.
+
+        Of rows that say up to `slack` times less for their standard deviations than others, the longest is chosen.
+        """
+        self.tolerance, self.slack = tolerance, slack
         self.chosen: list[int] = []
         self.Q = np.zeros((0, rows.shape[1]))
         self.left: list[float] = []
@@ -111,7 +114,7 @@ class Basis:
             worth = np.where(lengths > least, lengths / s, 0.0)
             if not worth.any():
                 return
-            best = int(np.where(worth >= worth.max() / SLACK, lengths, 0.0).argmax())
+            best = int(np.where(worth >= worth.max() / self.slack, lengths, 0.0).argmax())
             direction = rows[best].copy()
             for _ in range(2):  # twice is enough
                 direction -= (self.Q @ direction) @ self.Q
@@ -187,7 +190,7 @@ def posterior(rows: Evidence, tolerance: float, unsure: float | None) -> Posteri
     """
     unit, lengths = of_unit_length(rows, tolerance)
     y, s, L = unit.y, unit.s, unit.L
-    basis = Basis(unit.K, s, tolerance)
+    basis = Basis(unit.K, s, tolerance, SLACK)
     first = np.array(basis.chosen, dtype=int)
     others = np.setdiff1d(np.arange(len(y)), first)
     C = basis.combinations(unit.K)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
-from factorgraph_dyn.compiler.estimator.basis import _leaves_open
+from factorgraph_dyn.compiler.estimator.basis import BLIND, _unseen
 from factorgraph_dyn.compiler.estimator.trial import EstimateTrial
 from factorgraph_dyn.compiler.proof.proof import ALLOWED
 from factorgraph_dyn.equations.problem import make_problem
@@ -273,10 +273,10 @@ def test_wrenches_in_the_axes_of_the_world_where_these_are_the_link_s():
 def test_choices_are_blind_beside_what_can_be_seen():
     """What no reading tells of, as what presses a planar loop out of its plane, hides nothing that others tell."""
     K = np.array([[1.0, 0.0, 0.0], [1.0, 1e-12, 0.0], [0.0, 1.0, 0.0]])
-    assert _leaves_open(K, (0, 1))
-    assert not _leaves_open(K, (0, 2))
-    assert not _leaves_open(K[:2], (0, 1))
-    assert not _leaves_open(K, ())
+    assert _unseen(K, (0, 1)) > BLIND
+    assert _unseen(K, (0, 2)) < 2
+    assert np.isclose(_unseen(K[:2], (0, 1)), 1)
+    assert _unseen(K, ()) == 1
 
 
 def test_a_plane_that_holds_what_stays_in_it_anyway():

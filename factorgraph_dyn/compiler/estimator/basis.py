@@ -29,7 +29,8 @@ PREFERENCE = 32.0
 PREFERRED = (Torque, Acceleration, ExternalWrench)
 FORCES = (Torque, ExternalWrench)  # with these alone the graph is that of forward dynamics, which trees never fail
 TRIED = 8  # ordinary states at which readings are chosen
-BLIND = 1e-6  # of what all readings say: a choice of them that says less leaves something open
+WEAK = 30.0  # times less than all readings say: a choice of them that says so little at some state loses digits there
+BLIND = 1e6  # the same where nothing is left
 MOST_GROWTH = 1e4  # of coefficients, up to which a choice that sees more is taken: their squares lose digits
 
 Rows = tuple[Floats, Floats]
@@ -68,26 +69,31 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
     def growth(choice: Choice) -> float:
         return max(_growth(K, s, choice) for K, s in ordinary)
 
-    def blind(choice: Choice) -> int:
-        return sum(_leaves_open(unit.K * (length / usual)[:, None], choice) for unit, length in units[:SPECIAL])
+    def unseen(choice: Choice) -> list[float]:
+        return [_unseen(unit.K * (length / usual)[:, None], choice) for unit, length in units[:SPECIAL]]
+
+    def loss(choice: Choice) -> tuple[int, float]:
+        shares = unseen(choice)
+        seen = [share for share in shares if share < BLIND]
+        return len(shares) - len(seen), max([growth(choice), *seen])
 
     best = min(choices(ordinary), key=growth)
-    if blind(best):  # where axes line up it says nothing of some motion: others may, and cost little elsewhere
+    if max(unseen(best)) > WEAK:  # where axes line up others may say more, and cost little elsewhere
         candidates = choices(special) | choices(weighed(liked, MOST_GROWTH)) | choices(weighed(forces, MOST_GROWTH))
         others = [choice for choice in candidates if len(choice) == len(best) and growth(choice) <= MOST_GROWTH]
-        best = min((best, *others), key=lambda choice: (blind(choice), growth(choice)))
+        best = min((best, *others), key=loss)
     return _readings(mechanism, problem, found[SPECIAL], best)
 
 
-def _leaves_open(K: Floats, chosen: Choice) -> bool:
-    """Whether the chosen rows say much less at a state than all rows together of as many freedoms.
+def _unseen(K: Floats, chosen: Choice) -> float:
+    """How many times less the chosen rows say at a state than all rows together, of as many freedoms.
 
     What none of them tells, as what presses a planar loop out of its plane, leaves all rows with fewer.
     """
     if not chosen:
-        return False
+        return 1.0
     said, all_said = (np.linalg.svd(rows, compute_uv=False)[len(chosen) - 1] for rows in (K[list(chosen)], K))
-    return bool(said < BLIND * all_said)
+    return float(all_said / said) if said else np.inf if all_said else 1.0
 
 
 def _of_kinds(mechanism: Mechanism, problem: Problem, rows: int, kinds: tuple[type[Sensor], ...]) -> Mask:

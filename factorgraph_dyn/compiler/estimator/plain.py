@@ -113,12 +113,15 @@ class PlainRows:
             return variables[f"A[{link}]"] @ inverse_adjoints(np.asarray(T)).T
         return variables[name]
 
-    def sizes_at(self, name: str, z: Floats) -> Floats:
-        """Sizes of the terms that a variable is summed from at z of every state, shape (states, size)."""
+    def sizes_at(self, name: str, z: Floats, *, whole: bool = True) -> Floats:
+        """Sizes of the terms that a variable is summed from at z of every state, shape (states, size).
+
+        Those of the whole, or of what follows z alone.
+        """
         kind, owner = split_name(name)
         link, placement = self.here.mechanism.place(owner) if kind == "A" else (owner, np.eye(4))
         known = f"{kind}[{link}]" if kind in _OF_LINKS else kind
-        size = self.offset_sizes[known][:, 0] + np.einsum("skn,sk->sn", self.sizes[known], np.abs(z))
+        size = np.einsum("skn,sk->sn", self.sizes[known], np.abs(z)) + (self.offset_sizes[known][:, 0] if whole else 0)
         if kind == "A":
             size = shifted_sizes(size, np.asarray(np.linalg.norm(np.asarray(placement)[:3, 3])))
         if kind in _OF_LINKS:

@@ -92,19 +92,16 @@ class EstimateTracer(Tracer):
         expected, C = self._predicted(_some(read, self.second), columns, before, parameters)
         D = (self.L[list(self.second)] - C @ self.L[list(self.first)]) / self.s[list(self.second)][:, None]
         d = expected / self.s[list(self.second)]
-        system = self._corrections(D, d, C)
-        back = self.L[list(self.first)] @ D.T  # from what is missed to the noises of the first
-        moved = back @ symbols(self.tape, [w.get(UNIT, ZERO) for w in self._weights(system)])
+        sides = np.column_stack([d, *self._missed_gain(C).T]) if self.gains else d[:, None]
+        found = self.L[list(self.first)] @ (D.T @ self._corrections(D, sides))  # noises of the first, for each side
+        moved, gain = found[:, 0], self._unmoved()
         for row, parameter, noise in zip(own, parameters, references(self.tape, moved), strict=True):
             del rows[row][parameter]
             rows[row][UNIT] = self.tape.add(rows[row].get(UNIT, ZERO), -int(noise))
-        gain = self._unmoved()
         if self.gains:
-            values = range(self.count)
-            weights = [[w.get(self._value(k), ZERO) for k in values] for w in self._weights(system)]
-            gain = gain + back @ symbols(self.tape, weights)
+            gain = gain + found[:, 1:]
         after = self._run(state, whole, self._with_gains(rows, own, gain), unknowns)
-        after.guards = [*before.guards, *system.guards, *after.guards]
+        after.guards = [*before.guards, *after.guards]
         after.milestones = [*before.milestones, *after.milestones]
         return after
 
@@ -149,20 +146,18 @@ class EstimateTracer(Tracer):
         X = symbols(self.tape, [[row.get(parameter, ZERO) for parameter in parameters] for row in terms])
         return x, X
 
-    def _corrections(self, D: SymbolArray, d: SymbolArray, C: SymbolArray) -> Eliminated:
-        """The solution w of (D D^T) w = d, and its responses to units of all values where gains are asked for."""
-        square, missed = references(self.tape, D @ D.T), references(self.tape, d)
-        n = len(square)
+    def _corrections(self, D: SymbolArray, sides: SymbolArray) -> SymbolArray:
+        """The solution W of (D D^T) W = sides, for columns of right-hand sides."""
+        square, given = references(self.tape, D @ D.T), references(self.tape, sides)
+        n, parameters = len(square), [self._value(k) for k in range(given.shape[1])]
         rows: dict[int, Row] = {
-            i: {**{j: int(square[i, j]) for j in range(n)}, UNIT: -int(missed[i])} for i in range(n)
+            i: {j: int(square[i, j]) for j in range(n)}
+            | {p: -int(ref) for p, ref in zip(parameters, given[i], strict=True)}
+            for i in range(n)
         }
-        if self.gains:
-            rows = self._with_gains(rows, range(n), self._missed_gain(C))
         unknowns = [Unknown(f"the correction by reading {row}", (i,)) for i, row in enumerate(self.second)]
-        return Elimination(self.tape, self.samples, rows, unknowns, definite=True).run()
-
-    def _weights(self, system: Eliminated) -> list[Row]:
-        return [system.solution[i] for i in range(len(self.second))]
+        solved = Elimination(self.tape, self.samples, rows, unknowns, definite=True).run()
+        return symbols(self.tape, [[solved.solution[i].get(p, ZERO) for p in parameters] for i in range(n)])
 
     def _unmoved(self) -> Array:
         """How the first readings follow all values by themselves, shape (first, values)."""

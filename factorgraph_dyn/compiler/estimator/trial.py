@@ -26,6 +26,8 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats
 
+_ROUNDING = 1e-13  # of the terms that a row is summed from
+
 
 class EstimateTrial:
     """An estimator's true answers at trial states."""
@@ -105,11 +107,16 @@ class EstimateTrial:
         """The largest error of a result at each of some states, relative to its size or terms."""
         kind, owner = split_name(name)
         of = owner if kind == "gain" else name
-        sizes = self.plain.sizes_at(of, self.drawn)
-        return [self._error(kind, of, state, answers[state], sizes[state]) for state in states]
+        sizes, least = (
+            self.plain.sizes_at(of, self.drawn),
+            _ROUNDING * self.plain.sizes_at(of, np.ones_like(self.drawn), whole=False),
+        )
+        return [self._error(kind, of, state, answers[state], sizes[state], least[state]) for state in states]
 
-    def _error(self, kind: str, of: str, state: int, answer: Floats, size: Floats) -> float:
+    def _error(self, kind: str, of: str, state: int, answer: Floats, size: Floats, least: Floats) -> float:
+        """The same at one state; rows that are less than the least are rounding, and follow nothing."""
         N = self.plain.named(self.plain.columns, of)[state].T
+        N = np.where((np.linalg.norm(N, axis=1) > least)[:, None], N, 0.0)
         found = self.posteriors[state]
         lengths = np.maximum(np.linalg.norm(N, axis=1), TINY)
         if found.basis.open(N / lengths[:, None]).any():
