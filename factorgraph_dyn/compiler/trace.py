@@ -74,6 +74,7 @@ from factorgraph_dyn.model.sizes.units import measured, natural
 from factorgraph_dyn.motion.closed_places import drive_all
 from factorgraph_dyn.motion.masses import moving_bodies
 from factorgraph_dyn.ordering import Ordering, OrderingLike, choose_ordering, halves
+from factorgraph_dyn.spatial import Floats
 
 
 @dataclass(frozen=True)
@@ -130,15 +131,15 @@ class Tracer:
         splits = problem.reads_wrenches or any(one.splits_inertia for one in shown)
         plain, regroups = self.mechanism, route.regroup and not splits
         self._gather(plain, regroups)
-        states = self.states = sampled_states(self.given, route.seed)
-        self.tape = Tape(seed=route.seed, samples=len(states))
+        self.states = sampled_states(self.given, route.seed)
+        self.tape = Tape(seed=route.seed, samples=len(self.states))
         know_constants(self.tape, self.mechanism)
         self.samples = SampledTape(self.tape, SPECIAL)
         self.values: dict[str, SymbolArray] = {}
         self.input_refs: list[int] = []
         for name in problem.arguments:
             shape = problem.shape_of(mechanism, name)
-            drawn, errors = states.of(name, prod(shape), problem.free.links)
+            drawn, errors = self.sampled(name, prod(shape))
             refs = [self.tape.input(f"{name}[{k}]", drawn[k], errors=errors[k]) for k in range(prod(shape))]
             self.input_refs += refs
             self.values[name] = symbols(self.tape, refs).reshape(shape)
@@ -245,6 +246,10 @@ class Tracer:
             return Remaining(self.samples, rows, unknowns, {}, (), **how).run()
 
         return refined(self.tape, self.rows_of(graph, columns), found, again)
+
+    def sampled(self, argument: str, size: int) -> tuple[Floats, Floats]:
+        """Values of an argument at the sampled states, of usual size, and their errors, shape (size, states)."""
+        return self.states.of(argument, size, self.problem.free.links)
 
     def elimination(
         self, state: State, graph: LinearGraph, columns: dict[Variable, tuple[int, ...]], unknowns: Sequence[Unknown]

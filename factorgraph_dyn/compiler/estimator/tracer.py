@@ -24,18 +24,21 @@ from factorgraph_dyn.compiler.estimator.basis import basis_readings
 from factorgraph_dyn.compiler.outputs import References, Solved
 from factorgraph_dyn.compiler.pivots import Row
 from factorgraph_dyn.compiler.route import CHEAP, Route
+from factorgraph_dyn.compiler.sampled_states import SPECIAL
 from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ONE, ZERO
 from factorgraph_dyn.compiler.trace import Traced, Tracer
-from factorgraph_dyn.equations import Factor, LinearGraph, State, Variable, dynamics_graph
+from factorgraph_dyn.equations import Factor, LinearGraph, State, Variable, dynamics_graph, evaluate_state
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
+from factorgraph_dyn.equations.sensors import Sensor
 from factorgraph_dyn.equations.sensors.together import outside_frames, outside_wrenches, stacked_noise
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.ordering import Ordering, OrderingLike
 from factorgraph_dyn.ordering.ordering import CLASSICAL
-from factorgraph_dyn.spatial import Array, inverse_adjoint
+from factorgraph_dyn.spatial import Array, Floats, inverse_adjoint
 
 Columns = dict[Variable, tuple[int, ...]]
 
@@ -60,6 +63,13 @@ class EstimateTracer(Tracer):
         self.L = stacked_noise(mechanism, sensors)
         self.s = np.concatenate([noise.s for noise in noises])
         self.gains = any(split_name(name)[0] == "gain" for name in problem.outputs)
+
+    def sampled(self, argument: str, size: int) -> tuple[Floats, Floats]:
+        """Values of an argument at the sampled states, those of readings in the mechanism's own units."""
+        drawn, errors = super().sampled(argument, size)
+        if argument == "values":
+            drawn = drawn * _units(self.given, self.states.q[SPECIAL], self.problem.measurements)[:, None]
+        return drawn, errors
 
     def equations(self) -> tuple[State, LinearGraph]:
         """The state and the graph with unknown wrenches from outside, without sensors."""
@@ -216,6 +226,19 @@ class EstimateTracer(Tracer):
         refs = np.zeros(self.given.nv, dtype=np.int64)
         refs[~mask] = [ref for joint in self.given.joint_names for ref in _entries(at, f"{name}[{joint}]")]
         return refs
+
+
+def _units(mechanism: Mechanism, q: Floats, sensors: Sequence[Sensor]) -> Floats:
+    """What sensors read where everything is of one unit of the mechanism's own, shape (readings,)."""
+    own, state = natural(mechanism), evaluate_state(mechanism, q, np.zeros(mechanism.nv))
+    of_links = {"A": own.motion, "F": own.wrench, "W": own.wrench}
+    of_joints = {"a": own.v, "tau": own.tau}
+
+    def unit(x: Variable) -> Floats:
+        return of_links[x.kind] if x.kind in of_links else of_joints[x.kind][mechanism.v_slices[x.owner]]
+
+    readings = [sensor.reading(state).blocks for sensor in sensors]
+    return np.concatenate([sum(np.abs(block) @ unit(x) for x, block in blocks) for blocks in readings])
 
 
 def _entries(solved: Solved, name: str) -> list[int]:
