@@ -19,6 +19,7 @@ from factorgraph_dyn.equations.problem import PROBLEMS
 from factorgraph_dyn.equations.wrenches import LINK, check_axes, link_wrenches
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.model.sizes.units import usual_acceleration
 from factorgraph_dyn.motion.closure import check_closed
 from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.ordering import OrderingLike, choose_ordering
@@ -198,7 +199,8 @@ def solve_dynamics(
         return solve_closed(state, known, graph, ordering, external, options)
     chosen = choose_ordering(mechanism, graph, ordering)
     try:
-        solved = solve_graph(graph, chosen, method, graph_units(mechanism))
+        usual = usual_acceleration(mechanism, state.v)
+        solved = solve_graph(graph, chosen, method, graph_units(mechanism), usual)
     except SingularSystemError as error:
         raise singularity.explain(state, known, error) from error
     singularity.check_determined(state, known, solved.growth)

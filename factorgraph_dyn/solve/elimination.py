@@ -235,7 +235,11 @@ class SolvedGraph(NamedTuple):
 
 
 def solve_graph(
-    graph: LinearGraph, ordering: Ordering, method: str = "sequential", units: GraphUnits = NO_UNITS
+    graph: LinearGraph,
+    ordering: Ordering,
+    method: str = "sequential",
+    units: GraphUnits = NO_UNITS,
+    usual: float = 0.0,
 ) -> SolvedGraph:
     """The values of all variables.
 
@@ -244,6 +248,7 @@ def solve_graph(
         ordering: All its variables.
         method: "sequential" (one variable at a time) or "multifrontal" (clique by clique).
         units: Units in which the rows and variables are of order one, powers of two.
+        usual: Motion in these units beside which rounding is nothing, where nothing moves but by rounding.
 
     Raises:
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
@@ -258,7 +263,7 @@ def solve_graph(
     values = {variable: stacked[entries] for variable, entries in template.places}
     residual, worst = refined.share, refined.worst
     if not residual <= GOOD_FIT:
-        residual, worst = template.rows.backward_error(refined)
+        residual, worst = template.rows.backward_error(refined, usual=usual)
     kept = None if net is None else BayesNet(net, graph, ordering, template.units)
     return SolvedGraph(values, residual, worst, growth if math.isfinite(growth) else np.inf, kept)
 

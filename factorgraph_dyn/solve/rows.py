@@ -101,10 +101,10 @@ class Rows:
         terms += EPSILON * math.sqrt(x.dot(x)) + TINY
         return Missed(x, misfit, terms, *_largest_share(misfit, terms))
 
-    def backward_error(self, missed: Missed, quiet: Quiet = QUIET) -> tuple[float, int]:
-        """The backward error of an answer, and the row that has it."""
+    def backward_error(self, missed: Missed, quiet: Quiet = QUIET, usual: float = 0.0) -> tuple[float, int]:
+        """The backward error of an answer, and the row that has it; the largest motion is no less than a usual one."""
         sizes = np.abs(missed.x)
-        size = missed.terms + quiet.motion * (sizes * self._moves).max(initial=0.0)
+        size = missed.terms + quiet.motion * (sizes * self._moves).max(initial=usual)
         size += quiet.force * sizes.max(initial=0.0) * self._of_force
         return _largest_share(missed.misfit, size)
 
