@@ -23,6 +23,8 @@ Mask = npt.NDArray[np.bool_]
 RANDOM_TRIES = 20
 RANDOM_REACH = 1.0  # from home, rad or the mechanism's size
 REACH_SHRINKS = 0.85  # with every try
+CLOSED = 1e-11  # rad, and parts of the mechanism's size: what is open by less is closed up to rounding
+ALMOST = 1e3  # times as far open as at home
 REGULAR_ENOUGH = 1e-2  # least singular value over the largest of a state that needs no better one
 REGULAR_TRIES = 3
 
@@ -44,6 +46,11 @@ def _random_coordinates(joint: Joint, rng: np.random.Generator, length: float) -
 def is_closed(place: Place) -> bool:
     """Whether a group is closed as well as its mechanism demands."""
     return place.opening <= place.mechanism.closure_tolerance
+
+
+def closes_like(place: Place, home: Place) -> bool:
+    """Whether a group is closed about as well as at home: parts that almost fit elsewhere, too, do not fit there."""
+    return is_closed(place) and place.opening <= max(ALMOST * home.opening, CLOSED)
 
 
 def freely(place: Place, x: Floats) -> Floats:

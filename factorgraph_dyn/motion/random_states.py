@@ -26,6 +26,7 @@ from factorgraph_dyn.motion.closed_places import (
     RANDOM_REACH,
     REGULAR_ENOUGH,
     along_freedoms,
+    closes_like,
     is_closed,
     locked_joints,
     random_configuration,
@@ -131,9 +132,10 @@ def closed_anywhere(mechanism: Mechanism, rng: np.random.Generator) -> Floats | 
     """A closed configuration next to a random one, in any branch and assembly mode; None where loops stay open."""
     own = measured(mechanism)
     q = random_configuration(own.mechanism, rng)
+    home = closed_home(mechanism) / own.q
     for group in loop_groups(own.mechanism):
         place = descend(Place(own.mechanism, q, group), iterations=FAR_ITERATIONS)
-        if not is_closed(place):
+        if not closes_like(place, Place(own.mechanism, home, group)):
             return None
         q = place.q
     return q * own.q
@@ -240,7 +242,7 @@ def _modes(home: Place) -> tuple[Floats, ...]:
         start = with_coordinates(home, random_configuration(home.mechanism, rng))
         there = descend(start, iterations=FAR_ITERATIONS)
         is_new = all(_are_apart(locked, home.mechanism, there.q, q) for q in found)
-        if is_new and is_closed(there) and rank(there) == held and set(locked) <= set(locked_joints(there)):
+        if is_new and closes_like(there, home) and rank(there) == held and set(locked) <= set(locked_joints(there)):
             found.append(there.q)
             missed = 0
     return tuple(found)

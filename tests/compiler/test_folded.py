@@ -7,6 +7,7 @@ import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler.trace import Tracer
 from factorgraph_dyn.motion import homes
 from tests.folded import bennett, driven, parallelogram, raised, scissor, slider_crank, three_cranks, zeroed
+from tests.stress.trial import make_trial, run_trial
 
 AGREES = 1e-9
 UPRIGHT = np.pi / 2
@@ -121,3 +122,9 @@ def test_refusals_name_folded_zeros(monkeypatch):
         fgd.CompileError, match=r"leaves 2 freedoms around the joint zeros and 1 elsewhere: these zeros"
     ):
         fgd.compile(mechanism, "forward")
+
+
+def test_parts_that_almost_fit_elsewhere_are_not_tried_there():
+    """A strut that is locked in a triangle, and fits the mirrored one but for a tilt of 1e-8: only there it is open."""
+    verdicts = run_trial(make_trial(20261125, 724))
+    assert {verdict.kind for verdict in verdicts} == {"right"}

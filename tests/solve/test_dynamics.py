@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import factorgraph_dyn as fgd
+from factorgraph_dyn import spatial
 from factorgraph_dyn.motion.kinematics import link_poses
 from factorgraph_dyn.solve import elimination
 from scripts.validate_models import package_folders
@@ -305,3 +306,17 @@ def test_answers_from_squares_are_as_good_as_those_of_rows(seed, spread, monkeyp
     np.testing.assert_allclose(found.a, expected.value, rtol=1e-12)
     monkeypatch.setattr(elimination, "_from_squares", lambda *_: None)
     assert found.residual <= max(elimination.ROUNDED, fgd.forward_dynamics(*given).residual)
+
+
+def test_a_hinge_that_coasts_needs_no_motor():
+    """Without gravity nothing but rounding accelerates it, which is judged beside what its speed could cause."""
+    axis = np.array([-1.1454, 0.2993, -1.1188])
+    placement = spatial.pose(spatial.rotation_about(np.array([0.6, 0.0, 0.8]), 2.1), np.array([-0.68, 0.02, 0.7]))
+    hinge = fgd.Joint("hinge", "revolute", "ground", "wheel", placement, axis=axis)
+    wheel = fgd.Link("wheel", 4.2, (0.003, -0.1, -0.25), np.diag([0.16, 0.25, 0.27]))
+    mechanism = fgd.Mechanism("wheel", [fgd.Link("ground"), wheel], [hinge], gravity=(0.0, 0.0, 0.0))
+    for v in (-0.1368, 3.0, 1e-4):
+        for ordering in ("crba", "rnea", "aba", "colamd"):
+            solution = fgd.inverse_dynamics(mechanism, [0.3], [v], [0.0], actuated=[], ordering=ordering)
+            assert solution.tau == [0.0]
+            assert solution.residual < 1e-9
