@@ -68,6 +68,11 @@ UNMODELLED = {
     "is not damped": marked("<velocity_decay><linear>0.0</linear><angular>0.01</angular></velocity_decay>"),
     "there is no fluid": marked("").replace("</mass>", "</mass><fluid_added_mass><xx>1</xx></fluid_added_mass>"),
     "plugins are not run": marked("", "<plugin name='lift' filename='lift.so'/>"),
+    "their forces are missing": marked("<plugin name='lift' filename='lift.so'/>"),
+    "forces are missing": marked("", link("b"), joint("j", "revolute", "a", "b", "<axis/><plugin name='p'/>")),
+    "no wind": world("\n<wind><linear_velocity>0 1.5 0</linear_velocity></wind>", named("r", ARM)),
+    "further ones are not read": marked("<inertial><mass>3</mass></inertial>"),
+    "relative_to is not used": marked("").replace("</mass>", "</mass><pose relative_to='b'>1 0 0 0 0 0</pose>", 1),
     "suspension is not used": marked("", link("b"), joint("j", "revolute", "a", "b", "<axis/>" + SUSPENSION)),
     "saved state is not used": world("\n<state world_name='w'/>", named("r", ARM)),
     "<population> are not read": world("\n<population name='p'/>", named("r", ARM)),
@@ -84,6 +89,8 @@ def test_what_is_not_modelled_is_a_warning(warning):
 def test_what_says_nothing_is_not_noted():
     quiet = "<gravity>1</gravity><kinematic>0</kinematic><velocity_decay><linear>0.00</linear></velocity_decay>"
     assert not fgd.loads(marked(quiet + "<enable_wind>0</enable_wind>")).warnings
+    still = fgd.loads(world("<wind><linear_velocity>0 0.0 -0</linear_velocity></wind>", named("r", ARM)))
+    assert still.warnings == fgd.loads(world(named("r", ARM))).warnings
 
 
 def test_links_called_world_are_told_from_the_world_by_their_models():
