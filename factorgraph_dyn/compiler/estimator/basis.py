@@ -56,8 +56,8 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
     liked, forces = (_of_kinds(mechanism, problem, len(found[0].y), kinds) for kinds in (PREFERRED, FORCES))
     units = [of_unit_length(evidence, unsaid) for evidence in found]
 
-    def weighed(liked: Mask, preference: float) -> list[Rows]:
-        return [(unit.K, np.where(liked, unit.s / preference, unit.s)) for unit, _ in units]
+    def weighed(some: Mask, preference: float) -> list[Rows]:
+        return [(unit.K, np.where(some, unit.s / preference, unit.s)) for unit, _ in units]
 
     rows = weighed(liked, PREFERENCE)
     special, ordinary = rows[:SPECIAL], rows[SPECIAL:]

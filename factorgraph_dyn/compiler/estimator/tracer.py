@@ -237,8 +237,12 @@ def _units(mechanism: Mechanism, q: Floats, sensors: Sequence[Sensor]) -> Floats
     def unit(x: Variable) -> Floats:
         return of_links[x.kind] if x.kind in of_links else of_joints[x.kind][mechanism.v_slices[x.owner]]
 
-    readings = [sensor.reading(state).blocks for sensor in sensors]
-    return np.concatenate([sum(np.abs(block) @ unit(x) for x, block in blocks) for blocks in readings])
+    found = []
+    for sensor in sensors:
+        parts = [np.abs(block) @ unit(x) for x, block in sensor.reading(state).blocks]
+        found.append(sum(parts, np.zeros(sensor.size(mechanism))))
+    units = np.concatenate(found)
+    return np.where(units > 0, units, 1.0)  # what rests on the base reads nothing that is unknown
 
 
 def _entries(solved: Solved, name: str) -> list[int]:

@@ -107,10 +107,8 @@ class EstimateTrial:
         """The largest error of a result at each of some states, relative to its size or terms."""
         kind, owner = split_name(name)
         of = owner if kind == "gain" else name
-        sizes, least = (
-            self.plain.sizes_at(of, self.drawn),
-            _ROUNDING * self.plain.sizes_at(of, np.ones_like(self.drawn), whole=False),
-        )
+        sizes = self.plain.sizes_at(of, self.drawn)
+        least = _ROUNDING * self.plain.sizes_at(of, np.ones_like(self.drawn), whole=False)
         return [self._error(kind, of, state, answers[state], sizes[state], least[state]) for state in states]
 
     def _error(self, kind: str, of: str, state: int, answer: Floats, size: Floats, least: Floats) -> float:
