@@ -466,3 +466,16 @@ def test_links_that_loops_hold_still_are_judged_by_what_moves():
     kernel = fgd.compile(mechanism, "inverse", ordering="min_degree", actuated=["arm"], outputs=["tau", "A[link1]"])
     _, A = kernel(mechanism.neutral(), np.zeros(3), [0.0, 0.0, 1.0])
     np.testing.assert_allclose(A, np.zeros(6), atol=1e-12)
+
+
+@pytest.mark.parametrize("problem", ["inverse_mass_matrix", "forward"])
+@pytest.mark.parametrize("tilt", [1e-8, 1e-6, 1e-4])
+def test_a_needle_about_an_axis_that_is_almost_its_own(problem, tilt):
+    """In frames along the axis its inertia is rounding: the proof has to see that, though its terms are far larger."""
+    needle = fgd.Link("needle", 3.0, (0.0, 0.0, -0.3), np.diag([0.08, 0.08, 0.0]))
+    hinge = fgd.Joint("hinge", "revolute", "base", "needle", axis=(0.0, tilt, -1.0))
+    mechanism = fgd.Mechanism("needle", [fgd.Link("base"), needle], [hinge])
+    inertia = (0.08 + 3.0 * 0.3**2) * tilt**2 / (1.0 + tilt**2)
+    kernel = fgd.compile(mechanism, problem)
+    found = kernel([0.0]) if problem == "inverse_mass_matrix" else kernel([0.0], [0.0], [1.0])
+    assert np.allclose(np.ravel(found), 1.0 / inertia, rtol=1e-9)

@@ -31,6 +31,7 @@ SOLVABLE = 1e12  # condition beyond which plain floats know no better
 CANCELLED = 1e-3  # of the terms that make an answer, below which it is measured by them instead
 TINY = float(np.finfo(np.float64).tiny)
 _LEAST_INERTIA = 1e-10  # of what a joint usually moves
+_HOLLOW = 1e-8  # of the inertia that a joint carries: what rounding of that may do to less says nothing
 _NEEDLE = 1e-20  # of the inertia that a joint carries: what a needle has about itself where its axis is rounded
 _AT_REST = 1e-5  # of what the torques would do to joints that no closure held, for those that it keeps from moving
 _CARRIED = 1e3  # condition up to which rounding of what is pushed may be carried to what stays
@@ -65,6 +66,8 @@ class System:
     def __init__(self, here: ManyStates, unknown_a: Mask, unknown_tau: Mask) -> None:
         M, (J, J_size) = here.mass_matrix(), here.closure_jacobian()
         self.D = _joint_scales(here.mechanism, M)  # a = D a~, tau = tau~ / D
+        moved = np.median(np.diagonal(M, axis1=1, axis2=2), axis=0)
+        self.hollow = moved < _HOLLOW * usual_inertia(here.mechanism)
         self.M = self.D[:, :, None] * M * self.D[:, None]
         self.unknown_a, self.unknown_tau = unknown_a, unknown_tau
         self.unit = natural(here.mechanism).v
@@ -125,9 +128,26 @@ class System:
         size = np.concatenate([_spread(self.read, asked.missed_size), _spread(self.free, pushed)], axis=-1)
         blur = _spread(self.inverse, size)
         blur = np.maximum(blur, self._held(asked, tau) / CANCELLED)
+        blur = np.where(self._of_hollow, self._plain_blur(asked, tau), blur)
         scale = np.maximum(np.abs(x), CANCELLED * blur)
         scales = self._unpacked(scale, *(np.maximum(np.abs(given), TINY) for given in (a, tau)))
         return PlainAnswer(a, tau, *scales, self._unpacked(blur, self._given_blur(a), np.zeros(a.shape))[0])
+
+    @property
+    def _of_hollow(self) -> Mask:
+        """Which unknowns are accelerations of joints that always move next to none of the inertia that they carry."""
+        return np.concatenate([self.hollow[self.unknown_a], np.zeros(int(self.unknown_tau.sum()), dtype=bool)])
+
+    def _plain_blur(self, asked: Response, tau: Floats) -> Floats:
+        """What rounding of the torques themselves does: a needle that turns about itself has its inertia as given.
+
+        By the terms of its balances, of which next to nothing is left, any answer would be as good as another.
+        """
+        if not self.hollow.any():
+            return np.zeros(1)
+        pushed = self.D[:, None] * np.hypot(asked.tau, tau)
+        size = np.concatenate([_spread(self.read, asked.missed_size), _spread(self.free, pushed)], axis=-1)
+        return np.asarray(_spread(self.inverse, size).max(axis=1, keepdims=True))  # columns answer for each other
 
     def _levered(self, left: Floats) -> Floats:
         """What forces of closure may do to joints that they have no lever to, up to rounding, as scaled torques.
