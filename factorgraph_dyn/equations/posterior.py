@@ -31,7 +31,7 @@ from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.spatial import Floats, stacked
 
 INDEPENDENT = 1e-10  # part of a row that others do not say, below which it says nothing new
-SLACK = 32.0  # by which chosen rows may say less for their standard deviations, for the sake of digits
+HARDLY_VAGUER = 32.0  # by which chosen rows may say less for their standard deviations, for the sake of digits
 CONTRADICTED = 1e-8  # of its terms, by which exact rows may miss each other
 UNTESTED = 1e-9  # of a noise, that others must tell for it to be tested
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -190,7 +190,7 @@ def posterior(rows: Evidence, tolerance: float, unsure: float | None) -> Posteri
     """
     unit, lengths = of_unit_length(rows, tolerance)
     y, s, L = unit.y, unit.s, unit.L
-    basis = Basis(unit.K, s, tolerance, SLACK)
+    basis = Basis(unit.K, s, tolerance, HARDLY_VAGUER)
     first = np.array(basis.chosen, dtype=int)
     others = np.setdiff1d(np.arange(len(y)), first)
     C = basis.combinations(unit.K)

@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 RANDOM_TRIES = 20
 RANDOM_REACH = 1.0  # from home, rad or the mechanism's size
 REACH_SHRINKS = 0.85  # with every try
-CLOSED = 1e-11  # rad, and parts of the mechanism's size: what is open by less is closed up to rounding
+FITS = 1e-11  # rad, and parts of the mechanism's size: what is open by less is closed up to rounding
 ALMOST = 1e3  # times as far open as at home
 REGULAR_ENOUGH = 1e-2  # least singular value over the largest of a state that needs no better one
 REGULAR_TRIES = 3
@@ -50,7 +50,7 @@ def is_closed(place: Place) -> bool:
 
 def closes_like(place: Place, home: Place) -> bool:
     """Whether a group is closed about as well as at home: parts that almost fit elsewhere, too, do not fit there."""
-    return is_closed(place) and place.opening <= max(ALMOST * home.opening, CLOSED)
+    return is_closed(place) and place.opening <= max(ALMOST * home.opening, FITS)
 
 
 def freely(place: Place, x: Floats) -> Floats:

@@ -30,7 +30,9 @@ from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.spatial import Floats
 
-FAINT = 1e-6  # of what a loop constrains where everything moves: terms of its rows are no less, if only rounding
+LEAST_CLOSURE = (
+    1e-6  # of what a loop constrains where everything moves: terms of its rows are no less, if only rounding
+)
 
 _OF_LINKS = ("A", "F", "W")  # kinds with a size of their angular part and one of their linear part
 
@@ -91,7 +93,7 @@ class PlainRows:
         """The least sizes of terms of closure, (states, 1, rows): those of a loop may all be rounding."""
         sizes = [self.here.unit @ np.abs(C) for C in self.here.directions.values()]
         sizes += [np.zeros((self.here.states, len(self.here.mechanism.couplings)))]
-        return FAINT * np.concatenate(sizes, axis=-1)[:, None]
+        return LEAST_CLOSURE * np.concatenate(sizes, axis=-1)[:, None]
 
     def _coupled(self, held: Floats) -> Floats:
         """The torques of couplings, which come after the loops."""

@@ -26,7 +26,7 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats
 
-_ROUNDING = 1e-13  # of the terms that a row is summed from
+_ROUNDED_ROW = 1e-13  # of the terms that a row is summed from
 
 
 class EstimateTrial:
@@ -108,7 +108,7 @@ class EstimateTrial:
         kind, owner = split_name(name)
         of = owner if kind == "gain" else name
         sizes = self.plain.sizes_at(of, self.drawn)
-        least = _ROUNDING * self.plain.sizes_at(of, np.ones_like(self.drawn), whole=False)
+        least = _ROUNDED_ROW * self.plain.sizes_at(of, np.ones_like(self.drawn), whole=False)
         return [self._error(kind, of, state, answers[state], sizes[state], least[state]) for state in states]
 
     def _error(self, kind: str, of: str, state: int, answer: Floats, size: Floats, least: Floats) -> float:

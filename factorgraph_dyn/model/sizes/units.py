@@ -123,7 +123,8 @@ def natural_rate(mechanism: Mechanism) -> float:
 
 def usual_acceleration(mechanism: Mechanism, v: Floats) -> float:
     """The accelerations that gravity, springs and velocities cause, in own units: what is nothing is so beside them."""
-    return max(natural_rate(mechanism), _largest([v / natural(mechanism).v])) ** 2
+    rate = max(natural_rate(mechanism), _largest([v / natural(mechanism).v]))
+    return rate * rate  # which is infinite where powers would raise
 
 
 def described_in(mechanism: Mechanism, length: float, mass: float) -> Mechanism:
