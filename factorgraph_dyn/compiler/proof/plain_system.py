@@ -67,7 +67,8 @@ class System:
         M, (J, J_size) = here.mass_matrix(), here.closure_jacobian()
         self.D = _joint_scales(here.mechanism, M)  # a = D a~, tau = tau~ / D
         moved = np.median(np.diagonal(M, axis1=1, axis2=2), axis=0)
-        self.hollow = moved < _HOLLOW * usual_inertia(here.mechanism)
+        usual = usual_inertia(here.mechanism)  # joints of loops, or without any inertia, are moved by others
+        self.hollow = (moved > _NEEDLE * usual) & (moved < _HOLLOW * usual) & (not here.mechanism.is_closed_kind)
         self.M = self.D[:, :, None] * M * self.D[:, None]
         self.unknown_a, self.unknown_tau = unknown_a, unknown_tau
         self.unit = natural(here.mechanism).v
@@ -128,7 +129,8 @@ class System:
         size = np.concatenate([_spread(self.read, asked.missed_size), _spread(self.free, pushed)], axis=-1)
         blur = _spread(self.inverse, size)
         blur = np.maximum(blur, self._held(asked, tau) / CANCELLED)
-        blur = np.where(self._of_hollow, self._plain_blur(asked, tau), blur)
+        plain = self._plain_blur(asked, tau)
+        blur = np.where(self._of_hollow & (plain > 0), plain, blur)  # what nothing pushes is zero beside its terms
         scale = np.maximum(np.abs(x), CANCELLED * blur)
         scales = self._unpacked(scale, *(np.maximum(np.abs(given), TINY) for given in (a, tau)))
         return PlainAnswer(a, tau, *scales, self._unpacked(blur, self._given_blur(a), np.zeros(a.shape))[0])
