@@ -35,6 +35,7 @@ UNIT = -1
 """The column that stands for the number 1."""
 
 _VANISHING = 1e-3  # a pivot that falls below this quality in some sampled state is rotated
+_BLUR = 300.0  # times what rounding may be: who waits for good pivots takes for nothing what has fewer digits
 
 
 @dataclass(frozen=True)
@@ -190,11 +191,15 @@ class Elimination:
     def _left_of(self, unknown: Unknown) -> tuple[int, ...]:
         """Eliminate an unknown's columns as long as they have good pivots; those that are left."""
         columns = set(unknown.columns)
-        while columns and (pivot := self.choose(columns)) is not None and self.pivots.is_good(pivot):
+        while columns and (pivot := self.choose(columns)) is not None and self._need_not_wait(pivot):
             columns.remove(pivot.column)
             self.result.quality = min(self.result.quality, pivot.quality)
             self._apply(pivot)
         return tuple(column for column in unknown.columns if column in columns)
+
+    def _need_not_wait(self, pivot: Pivot) -> bool:
+        """Whether no later pivot can be better."""
+        return self.pivots.is_good(pivot) and (not self.noisy or self.pivots.is_sharp(pivot))
 
     def eliminate(self, unknown: Unknown) -> None:
         """Take one unknown out of all rows; what no row determines becomes a parameter."""
@@ -219,12 +224,19 @@ class Elimination:
             first = min(columns)
             return Pivot(first, first, 1.0, 1.0) if first in self.rows[first] else None
         pivot = self.pivots.choose(columns)
-        while pivot is not None and self.noisy and self.pivots.is_nothing(pivot):
+        while pivot is not None and self.noisy and self._is_nothing(pivot):
             row = self.rows[pivot.row]
             self._watch_entries(pivot.row, [pivot.column])
             self._replace(pivot.row, {column: ref for column, ref in row.items() if column != pivot.column})
             pivot = self.pivots.choose(columns)
         return pivot
+
+    def _is_nothing(self, pivot: Pivot) -> bool:
+        """Whether a pivot is rounding; who is patient has waited for a better one, and takes none that is a blur."""
+        if self.pivots.is_nothing(pivot):
+            return True
+        entry = self.rows[pivot.row][pivot.column]
+        return self.patient and self.samples.is_rounding(entry, _BLUR * self.samples.error(entry))
 
     def _set_free(self, columns: set[int]) -> None:
         """Make parameters of columns that no row can determine."""
@@ -434,7 +446,7 @@ class Elimination:
             error = np.hypot(error, self.samples.error(term))
         for column, lost in step.lost.items():
             error = np.hypot(error, lost * self.samples.values(self._share(column, parameter)))
-        return not self.samples.is_rounding(ref, error)
+        return not self.samples.is_rounding(ref, _BLUR * error if self.patient else error)
 
     def _share(self, column: int, parameter: int) -> int:
         """The coefficient of a parameter in a column that has been solved for, or is the parameter itself."""

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.compiler.tape.samples import SampledTape
-from factorgraph_dyn.compiler.tape.tape import ONE, Samples
+from factorgraph_dyn.compiler.tape.tape import COS, ONE, SIN, Samples
 
 GOOD_QUALITY = 0.1
 """Pivots at least this large beside the others of their column lose no digits."""
@@ -35,6 +35,7 @@ GOOD_QUALITY = 0.1
 _ROW_ROUNDING = 1e-6  # part of a row's usual scale that is taken for rounding
 _FAINT = 0.1  # of the same unknown's other entries in a row: what is smaller decides nothing that they leave open
 _SHARP = 1e-12  # relative error below which an entry is as exact as any
+_SHARP_ENOUGH = 1e-11  # relative error up to which an entry divides without waiting for another
 _BLURRED = 30.0  # times the relative error of the column's most exact entry
 DIVIDES_NOTHING = 1e-14  # part of its row's scale below which an entry divides nothing
 _DIVISION = 10  # operations that a division weighs
@@ -134,6 +135,12 @@ class Pivots:
     def is_good(self, pivot: Pivot) -> bool:
         """Whether a pivot is large in all samples, and has one sign."""
         return pivot.everywhere >= GOOD_QUALITY and self.keeps_sign(self.rows[pivot.row][pivot.column])
+
+    def is_sharp(self, pivot: Pivot) -> bool:
+        """Whether a pivot is exact to some digits: what is left of a row that cancelled almost whole is not."""
+        entry = abs(self.rows[pivot.row][pivot.column])
+        self._find_blurs({entry} - self._blurs.keys())
+        return self._blurs[entry] <= _SHARP_ENOUGH
 
     def is_nothing(self, pivot: Pivot) -> bool:
         """Whether a pivot is less than rounding of its row at all samples, as 6e-17 written for zero is."""
@@ -235,9 +242,11 @@ class Pivots:
         return reach
 
     def keeps_sign(self, entry: int) -> bool:
-        """Whether an entry has one sign in the ordinary samples."""
+        """Whether an entry has one sign in the ordinary samples; a sine or cosine has none, wherever loops keep it."""
         if abs(entry) in self.samples.tape.constants:
             return True
+        if self.samples.tape.operation[abs(entry)] in (SIN, COS):
+            return False
         values = self.samples.values(entry)[self.samples.special :]
         return bool((values > 0).all() or (values < 0).all())
 
@@ -283,7 +292,8 @@ class Pivots:
 
     def partner(self, pivot: Pivot) -> int | None:
         """The row whose entry is large where the pivot's is small."""
-        numbers = sorted(self.holding[pivot.column])
+        blurred = {number for _, number in self._blurred({pivot.column})} if self.noisy else set()
+        numbers = sorted(self.holding[pivot.column] - (blurred - {pivot.row}))
         sizes = self._sizes(pivot.column, numbers)
         largest = sizes.max(axis=0)
         told = np.isfinite(largest) & (largest > 0)

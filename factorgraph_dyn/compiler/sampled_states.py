@@ -3,7 +3,7 @@
 Takes a mechanism; gives states at which pivots are judged. The first ones are special:
 
     all      the neutral configuration and quarter turns from it, where pivots that are fine elsewhere vanish
-    loops    their own joints at zero, one hinge after the other at quarter turns, and any assembly mode, where values
+    loops    their own joints at zero, two hinges after the other at quarter turns, and any assembly mode, where values
              that are zero in the usual one are not
 
 The rest are random; all are closed where there are loops, with as many freedoms, and loops that are locked are in every
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import cycle
@@ -24,14 +23,14 @@ import numpy as np
 
 from factorgraph_dyn.compiler.sampled_parameters import DRAWN, drawn_values, own_values
 from factorgraph_dyn.equations.quantities import split_name
-from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.sizes.units import measured, natural, natural_rate
-from factorgraph_dyn.motion.closed_places import freedoms
-from factorgraph_dyn.motion.closing import close_freely
+from factorgraph_dyn.motion.closed_places import freedoms, is_closed
+from factorgraph_dyn.motion.closing import Place, descend
 from factorgraph_dyn.motion.closure import closing_errors, nearest_velocity
 from factorgraph_dyn.motion.random_states import (
+    FAR_ITERATIONS,
     closed_at_zero,
     closed_home,
     far_closed_state,
@@ -40,11 +39,11 @@ from factorgraph_dyn.motion.random_states import (
 )
 from factorgraph_dyn.spatial import Floats, stacked
 
-SPECIAL = 16  # states that look singular, of which those of trees are quarter turns
+_SPECIAL = 16  # states that look singular, of which those of trees are quarter turns
 ORDINARY = 24
 _FAR = 4  # special states of loops in any assembly mode
 _LOOPS_AT_ZERO = 2  # that are brought there one by one
-_QUARTER_TRIES = 24  # hinges of loops that are brought to a quarter turn, which most cannot reach
+_MOST_NEAT = 40  # special states with hinges of loops at quarter turns, which many cannot reach
 _LEAST_OPENING = 1e-15  # rad, and parts of the mechanism's length
 # Samples of loops go farther than random states do, so that kernels have a margin.
 WIDE = 1.5  # rad, or parts of the mechanism's size
@@ -58,6 +57,7 @@ class States:
         q_error, v_error: By how much they may miss what they stand for, in the same shapes: a state that closes
             loops does so up to rounding, which moves joints of nearly parallel axes far.
         rate: The mechanism's own, 1/s, at which v and what is drawn are of a usual size; 1 where it has none.
+        special: How many of the first states are special.
     """
 
     mechanism: Mechanism
@@ -66,6 +66,7 @@ class States:
     q_error: Floats
     v_error: Floats
     rate: float
+    special: int
 
     def __len__(self) -> int:
         return len(self.q)
@@ -91,7 +92,7 @@ class States:
     def _parameters(self, argument: str, links: Sequence[str], rng: np.random.Generator) -> Floats:
         """Parameters around the mechanism's own, which they are at half of the special states."""
         values = drawn_values(self.mechanism, argument, links, len(self), rng)
-        values[: SPECIAL // 2] = own_values(self.mechanism, argument, links)
+        values[: self.special // 2] = own_values(self.mechanism, argument, links)
         return values
 
 
@@ -103,14 +104,17 @@ def sampled_states(mechanism: Mechanism, seed: int = 0) -> States:
 @lru_cache(maxsize=16)  # closed states are solved for one by one; the seed in one place only, as the cache tells calls
 def _drawn(mechanism: Mechanism, seed: int) -> States:
     rng, is_closed, speeds = np.random.default_rng(seed), mechanism.is_closed_kind, measured(mechanism).v
-    turned = [_turned(mechanism, rng, turns) for turns in range(SPECIAL - _FAR * is_closed)]
-    places = _quarter_turns(mechanism, turned, closed_at_zero(mechanism, _LOOPS_AT_ZERO), seed) if is_closed else turned
-    states = [(q, nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * speeds)) for q in places]
-    states += [far_closed_state(mechanism, rng) for _ in range(SPECIAL - len(states))]
+    places = [_turned(mechanism, rng, turns) for turns in range(_SPECIAL - _FAR * is_closed)]
     anywhere = partial(random_closed_state, farthest=WIDE, any_mode=True) if is_closed else Mechanism.random_state
-    states += [anywhere(mechanism, rng) for _ in range(ORDINARY)]
+    ordinary = [anywhere(mechanism, rng) for _ in range(ORDINARY)]
+    if is_closed:
+        places += closed_at_zero(mechanism, _LOOPS_AT_ZERO) + _neat_places(mechanism, [q for q, _ in ordinary], rng)
+    special = [(q, nearest_velocity(mechanism, q, rng.normal(size=mechanism.nv) * speeds)) for q in places]
+    special += [far_closed_state(mechanism, rng) for _ in range(_FAR * is_closed)]
+    states = special + ordinary
     states = _of_one_mobility(mechanism, states) if is_closed else states
-    return _with_errors(mechanism, *(np.array(values) for values in zip(*states, strict=True)))
+    q, v = (np.array(values) for values in zip(*states, strict=True))
+    return _with_errors(mechanism, q, v, len(special))
 
 
 def _of_one_mobility(mechanism: Mechanism, states: list[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
@@ -119,22 +123,22 @@ def _of_one_mobility(mechanism: Mechanism, states: list[tuple[Floats, Floats]]) 
     What vanishes in one branch of the loops need not in another: a kernel is for one, and tells the others.
     """
     counts = [freedoms(mechanism, q) for q, _ in states]
-    usual, _ = Counter(counts[SPECIAL:]).most_common(1)[0]
+    usual, _ = Counter(counts[-ORDINARY:]).most_common(1)[0]
     ordinary = cycle([state for state, count in zip(states, counts, strict=True) if count == usual][-ORDINARY:])
     return [state if count == usual else next(ordinary) for state, count in zip(states, counts, strict=True)]
 
 
-def _with_errors(mechanism: Mechanism, q: Floats, v: Floats) -> States:
+def _with_errors(mechanism: Mechanism, q: Floats, v: Floats, special: int) -> States:
     """The states, with velocities of about 1 brought to the mechanism's own rate."""
     rate = natural_rate(mechanism) or 1.0
     if not mechanism.is_closed_kind:
-        return States(mechanism, q, v * rate, np.zeros_like(q), np.zeros_like(v), rate)
+        return States(mechanism, q, v * rate, np.zeros_like(q), np.zeros_like(v), rate, special)
     own = measured(mechanism)
     position, speed = np.zeros_like(q), np.zeros_like(v)
     for k, (x, u) in enumerate(zip(q / own.q, v / own.v, strict=True)):
         moved, speed[k] = closing_errors(own.mechanism, x, u, _LEAST_OPENING)
         position[k] = _of_coordinates(mechanism, moved)
-    return States(mechanism, q, v * rate, position * own.q, speed * own.v * rate, rate)
+    return States(mechanism, q, v * rate, position * own.q, speed * own.v * rate, rate, special)
 
 
 def _of_coordinates(mechanism: Mechanism, freedoms: Floats) -> Floats:
@@ -155,40 +159,46 @@ def _turned(mechanism: Mechanism, rng: np.random.Generator, turns: int) -> Float
     return q
 
 
-def _quarter_turns(mechanism: Mechanism, places: list[Floats], others: list[Floats], seed: int) -> list[Floats]:
-    """Closed configurations; all but the first have an angle within a loop at a quarter turn, as far as they get there.
+def _neat_places(mechanism: Mechanism, starts: list[Floats], rng: np.random.Generator) -> list[Floats]:
+    """Closed configurations that have angles within loops at quarter turns, as far as they get there.
+
+    Two at a time, as files are full of such angles; every angle at every quarter turn, while places are left: a pivot
+    that vanishes at one of them is seen nowhere else.
 
     Args:
         mechanism: The mechanism.
-        places: Where to start, and what is taken where loops do not get there.
-        others: Closed configurations that come before those at quarter turns.
-        seed: Of the order in which angles are tried.
+        starts: Closed configurations of which the next ones are sought.
+        rng: Of the order in which angles are tried.
     """
-    found, wishes = places[:1] + others, _quarters_in_loops(mechanism)
-    order = np.random.default_rng(seed).permutation(len(wishes)).tolist()
-    zeros = [wishes[k] for k in order if not wishes[k].angle]
-    for k in order[:_QUARTER_TRIES]:
-        if len(found) == len(places):
+    found: list[Floats] = []
+    home, wishes = closed_home(mechanism), _quarters_in_loops(mechanism)
+    left = [wishes[k] for k in rng.permutation(len(wishes))][: 2 * _MOST_NEAT]
+    for start in cycle(starts):
+        if not left or len(found) == _MOST_NEAT:
             break
-        # Another angle at zero, too: files are full of them, and there are more angles than places.
-        beside = next((wish for wish in zeros if wish.entry != wishes[k].entry), None)
-        for together in ([wishes[k], beside], [wishes[k]]) if beside else ([wishes[k]],):
-            q = _turned_to(mechanism, places[len(found)], together)
-            if q is not None and keeps_freedoms(mechanism, q, places[0]):
+        wish = left.pop(0)
+        beside = next((other for other in left if other.entry != wish.entry), None)
+        for together in ([wish, beside], [wish]) if beside else ([wish],):
+            q = _turned_to(mechanism, start, together)
+            if q is not None and keeps_freedoms(mechanism, q, home):
                 found.append(q)
-                zeros = [wish for wish in zeros if wish not in together]
+                left = [other for other in left if other not in together]
                 break
-    return found + places[len(found) :]
+    return found
 
 
 def _turned_to(mechanism: Mechanism, q: Floats, wishes: Sequence[Wish]) -> Floats | None:
     """The closed configuration near q that has some angles as wished; None where there is none."""
-    q, free = q.copy(), np.ones(mechanism.nv, dtype=bool)
+    own, free = measured(mechanism), np.ones(mechanism.nv, dtype=bool)
+    q = q / own.q
     for wish in wishes:
         q[wish.place], free[wish.entry] = wish.angle, False
-    with suppress(ClosureError):
-        return close_freely(mechanism, q, free)
-    return None
+    for group in loop_groups(own.mechanism):
+        place = descend(Place(own.mechanism, q, group), free, iterations=FAR_ITERATIONS)
+        if not is_closed(place):
+            return None
+        q = place.q
+    return q * own.q
 
 
 class Wish(NamedTuple):

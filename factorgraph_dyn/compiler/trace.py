@@ -53,7 +53,7 @@ from factorgraph_dyn.compiler.outputs import References, Solved, read_output
 from factorgraph_dyn.compiler.pivots import Row
 from factorgraph_dyn.compiler.refine import Remaining, refined
 from factorgraph_dyn.compiler.route import CHEAP, Route
-from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
@@ -134,7 +134,7 @@ class Tracer:
         self.states = sampled_states(self.given, route.seed)
         self.tape = Tape(seed=route.seed, samples=len(self.states))
         know_constants(self.tape, self.mechanism)
-        self.samples = SampledTape(self.tape, SPECIAL)
+        self.samples = SampledTape(self.tape, self.states.special)
         self.values: dict[str, SymbolArray] = {}
         self.input_refs: list[int] = []
         for name in problem.arguments:
@@ -226,7 +226,8 @@ class Tracer:
     def _lacks_motors(self) -> bool:
         """Whether accelerations are given that the motors may not be able to cause."""
         known_a, known_tau = self.problem.known_a, self.problem.known_tau
-        return bool((known_a & known_tau).any()) and not drive_all(self.given, self.states.q[SPECIAL], ~known_tau)
+        usual = self.states.q[self.states.special]
+        return bool((known_a & known_tau).any()) and not drive_all(self.given, usual, ~known_tau)
 
     @property
     def is_closed(self) -> bool:

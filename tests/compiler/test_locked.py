@@ -6,7 +6,7 @@ import pytest
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler.guards import mode_guards
 from factorgraph_dyn.compiler.proof.plain_system import _joint_scales
-from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import symbols
 from factorgraph_dyn.compiler.tape.tape import Tape
@@ -162,7 +162,7 @@ def ball_on_an_axis(mass):
 def test_special_states_move_at_speeds_of_the_mechanisms_own(length):
     mechanism = welded_slide(length)
     states = sampled_states(mechanism)
-    carry, _, slide = np.abs(states.v[:SPECIAL] / natural(mechanism).v / states.rate).T
+    carry, _, slide = np.abs(states.v[: states.special] / natural(mechanism).v / states.rate).T
     assert 0.1 < np.median(carry) < 10.0
     assert slide.max() < 1e-13
 

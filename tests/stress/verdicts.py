@@ -5,6 +5,7 @@ wrong      a result is off by more than 1e-8 of its size and by more than roundi
 refused    an error, or nan, although the problem is regular
 foreign    an exception that is not the package's own, a crash, or no answer within a minute
 ordering   refused with a permutation of the variables or a found ordering, but answered with the default one
+branch     nan of a kernel in another branch of the loops than that which it is for (see `excuses`)
 invented   numbers for a problem that has no unique answer
 singular   not regular, and refused or answered near a singular state: nothing to say
 """
@@ -22,6 +23,7 @@ import numpy as np
 
 import factorgraph_dyn as fgd
 from tests.stress import further, questions
+from tests.stress.excuses import excuse
 from tests.stress.kinematics import LD
 from tests.stress.oracle import ROUNDING
 from tests.stress.questions import (
@@ -44,7 +46,7 @@ SMALL = 1e-4  # of usual results, below which a result counts as zero
 WORST_CONDITION = 1e8
 PATIENCE = 60  # seconds
 FAILURES = ("wrong", "refused", "foreign")
-CLASSES = ("right", *FAILURES, "ordering", "invented", "singular")
+CLASSES = ("right", *FAILURES, "ordering", "branch", "invented", "singular")
 
 
 @dataclass
@@ -102,10 +104,11 @@ def judge(recipe: Recipe, question: Question, only_state: int | None = None) -> 
     if only_state is not None:
         states = states[only_state : only_state + 1]
     if question.problem in FURTHER:
-        return _of_further(recipe, mechanism, states, question)
+        cases = further.cases_of(recipe, mechanism, states, question)
+        return _excused(mechanism, cases, _of_further(mechanism, cases, question))
     cases = cases_of(recipe, mechanism, states, question)
     answer = _of_kernel if question.way == "kernel" else _of_graph
-    verdicts = answer(mechanism, cases, question)
+    verdicts = _excused(mechanism, cases, answer(mechanism, cases, question))
     failed = [v for v in verdicts if v.kind == "refused"]
     if failed and question.ordering in (SHUFFLED, SEARCH):
         plain = Question(**{**vars(question), "ordering": None})
@@ -113,6 +116,17 @@ def judge(recipe: Recipe, question: Question, only_state: int | None = None) -> 
         for verdict in failed:
             if verdict.state in fine or (verdict.state < 0 and fine):
                 verdict.kind = "ordering"
+    return verdicts
+
+
+def _excused(mechanism, cases: list[Case], verdicts: list[Verdict]) -> list[Verdict]:
+    """The verdicts, where no answer is no fault by that name; a kernel that does not compile has none anywhere."""
+    for verdict in verdicts:
+        if verdict.kind == "refused":
+            asked = cases if verdict.state < 0 else cases[verdict.state : verdict.state + 1]
+            excuses = [excuse(mechanism, case, verdict.question) for case in asked]
+            if all(excuses):
+                verdict.kind = str(excuses[0])
     return verdicts
 
 
@@ -151,8 +165,7 @@ def _of_kernel(mechanism, cases: list[Case], question: Question) -> list[Verdict
     return _judged(mechanism, cases, question, answers)
 
 
-def _of_further(recipe, mechanism, states, question: Question) -> list[Verdict]:
-    cases = further.cases_of(recipe, mechanism, states, question)
+def _of_further(mechanism, cases: list[Case], question: Question) -> list[Verdict]:
     return _judged(mechanism, cases, question, lambda: quietly(further.ask, mechanism, cases, question)[0])
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from factorgraph_dyn.compiler.estimator.plain import PlainRows
 from factorgraph_dyn.compiler.proof.newton_euler import ManyStates
-from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.posterior import INDEPENDENT, Basis, Evidence, of_unit_length
 from factorgraph_dyn.equations.problem import Problem
@@ -49,7 +49,8 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
         CompileError: An exact reading repeats what others say exactly.
     """
     states, unsaid = sampled_states(mechanism, seed), dependence(mechanism)
-    tried = slice(0, SPECIAL + TRIED)
+    first = states.special
+    tried = slice(0, first + TRIED)
     here = ManyStates(mechanism, states.q[tried], states.v[tried], natural(mechanism).length)
     plain, nothing = PlainRows(here, problem), np.zeros(problem.size_of(mechanism, "values"))
     found = [plain.evidence(state, nothing) for state in range(here.states)]
@@ -60,8 +61,8 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
         return [(unit.K, np.where(some, unit.s / preference, unit.s)) for unit, _ in units]
 
     rows = weighed(liked, PREFERENCE)
-    special, ordinary = rows[:SPECIAL], rows[SPECIAL:]
-    usual = np.median([length for _, length in units[SPECIAL:]], axis=0)
+    special, ordinary = rows[:first], rows[first:]
+    usual = np.median([length for _, length in units[first:]], axis=0)
 
     def choices(at: list[Rows]) -> set[Choice]:
         return {tuple(sorted(Basis(K, s, unsaid).chosen)) for K, s in at}
@@ -70,7 +71,7 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
         return max(_growth(K, s, choice) for K, s in ordinary)
 
     def unseen(choice: Choice) -> list[float]:
-        return [_unseen(unit.K * (length / usual)[:, None], choice) for unit, length in units[:SPECIAL]]
+        return [_unseen(unit.K * (length / usual)[:, None], choice) for unit, length in units[:first]]
 
     def loss(choice: Choice) -> tuple[int, float]:
         shares = unseen(choice)
@@ -82,7 +83,7 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
         candidates = choices(special) | choices(weighed(liked, MOST_GROWTH)) | choices(weighed(forces, MOST_GROWTH))
         others = [choice for choice in candidates if len(choice) == len(best) and growth(choice) <= MOST_GROWTH]
         best = min((best, *others), key=loss)
-    return _readings(mechanism, problem, found[SPECIAL], best)
+    return _readings(mechanism, problem, found[first], best)
 
 
 def _unseen(K: Floats, chosen: Choice) -> float:

@@ -24,7 +24,6 @@ from factorgraph_dyn.compiler.estimator.basis import basis_readings
 from factorgraph_dyn.compiler.outputs import References, Solved
 from factorgraph_dyn.compiler.pivots import Row
 from factorgraph_dyn.compiler.route import CHEAP, Route
-from factorgraph_dyn.compiler.sampled_states import SPECIAL
 from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ONE, ZERO
 from factorgraph_dyn.compiler.trace import Traced, Tracer
@@ -68,7 +67,7 @@ class EstimateTracer(Tracer):
         """Values of an argument at the sampled states, those of readings in the mechanism's own units."""
         drawn, errors = super().sampled(argument, size)
         if argument == "values":
-            drawn = drawn * _units(self.given, self.states.q[SPECIAL], self.problem.measurements)[:, None]
+            drawn = drawn * _units(self.given, self.states.q[self.states.special], self.problem.measurements)[:, None]
         return drawn, errors
 
     def equations(self) -> tuple[State, LinearGraph]:

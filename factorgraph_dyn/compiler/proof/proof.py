@@ -28,8 +28,9 @@ from factorgraph_dyn.compiler.proof.slopes import Slopes
 from factorgraph_dyn.compiler.proof.trials import SEED, Trials, in_any_branch, make_free, make_trials
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.problem import MATRIX, Problem
-from factorgraph_dyn.equations.quantities import derived_by, quantity, split_name
+from factorgraph_dyn.equations.quantities import derived_by, quantity, split_derivative, split_name
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.loop_groups import loop_paths
 from factorgraph_dyn.model.sizes.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats
 
@@ -119,9 +120,17 @@ class Trial:
     @property
     def is_regular(self) -> bool:
         """Whether the equations determine what is asked for at most states."""
-        asks_wrenches = any(quantity(output).splits_inertia for output in self.problem.outputs)
-        determined = self.system.independent or not asks_wrenches
+        determined = self.system.independent or not self._asks_shared_wrenches
         return determined and bool(np.median(self.system.condition) < REGULAR)
+
+    @property
+    def _asks_shared_wrenches(self) -> bool:
+        """Whether wrenches are asked for that loops may share in many ways: their own, and those of joints on them."""
+        loops = self.mechanism.loops
+        sharing = {joint.name for loop in loops for way in loop_paths(self.mechanism, loop) for joint in way}
+        sharing |= {loop.name for loop in loops}
+        asked = [(split_derivative(output) or (output,))[0] for output in self.problem.outputs]
+        return any(quantity(output).splits_inertia and split_name(output)[1] in sharing for output in asked)
 
     def _pushes(self) -> dict[str, Floats]:
         """Wrenches from outside by link or frame, of the size of the links' weights."""

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from factorgraph_dyn.compiler.sampled_parameters import drawn_values, own_values
-from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.equations.free import Free
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.errors import ClosureError
@@ -129,7 +129,7 @@ def _closed(mechanism: Mechanism) -> tuple[Floats, Floats, Mask]:
         unseen += [mechanism.random_state(rng) for _ in range(_UNSEEN)]
     q = np.array([*seen.q, *(q for q, _ in unseen)])
     v = np.array([*(seen.v / seen.rate), *(v for _, v in unseen)])
-    ordinary = np.arange(len(q)) >= SPECIAL
+    ordinary = np.arange(len(q)) >= seen.special
     kept = ordinary | _first_of_a_place(q / natural(mechanism).q)
     return q[kept], v[kept], ordinary[kept]
 

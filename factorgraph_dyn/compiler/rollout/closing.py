@@ -26,7 +26,7 @@ from factorgraph_dyn import spatial
 from factorgraph_dyn.compiler import program as programs
 from factorgraph_dyn.compiler.guards import OPEN
 from factorgraph_dyn.compiler.program import Guard, Operand, Program
-from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
@@ -67,7 +67,7 @@ def closing_program(mechanism: Mechanism, sizes: Sequence[int]) -> Program:
     drawn = [*states.q.T, *states.v.T, *np.ones((sum(sizes[2:]), len(states)))]
     inputs = [tape.input(f"x[{k}]", values) for k, values in enumerate(drawn)]
     q, v = symbols(tape, inputs[: sizes[0]]), symbols(tape, inputs[sizes[0] : sum(sizes[:2])])
-    samples, own = SampledTape(tape), measured(mechanism)
+    samples, own = SampledTape(tape, states.special), measured(mechanism)
     rows = _closure_rows(tidied(own.mechanism), q * (1.0 / own.q), tape)
     x, slip, guards = symbols(tape, [ZERO] * len(v)), symbols(tape, [ZERO] * len(v)), []
     for group in loop_groups(mechanism):
@@ -137,7 +137,7 @@ def _misfit_rates(loop: Loop, T: Array, twists: Array) -> Array:
 
 def _independent(rows: _Rows, samples: SampledTape, tolerance: float) -> _Rows:
     """As many rows as are independent at most of the ordinary sampled states, those farthest from the others first."""
-    values = np.array([[samples.values(entry.ref)[SPECIAL:] for entry in row] for row in rows.J])
+    values = np.array([[samples.values(entry.ref)[samples.special :] for entry in row] for row in rows.J])
     left: Floats = np.moveaxis(values, -1, 0)  # states, rows, entries
     kept: list[int] = []
     largest = float(np.median(np.linalg.norm(left, axis=-1).max(axis=-1, initial=0.0)))
@@ -183,5 +183,5 @@ def _open_guard(rows: _Rows) -> Guard:
 
 
 def _guard(pivot: Symbol, name: str, samples: SampledTape) -> Guard:
-    usual = float(np.median(np.abs(samples.values(pivot.ref)[SPECIAL:])))
+    usual = float(np.median(np.abs(samples.values(pivot.ref)[samples.special :])))
     return Guard(abs(pivot.ref), _VANISHED * usual, f"pivot of the closure of {name!r}")

@@ -16,7 +16,7 @@ import numpy as np
 
 from factorgraph_dyn.compiler.kernel.kernel import Kernel
 from factorgraph_dyn.compiler.rollout.starts import Starts
-from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.units import measured
@@ -47,7 +47,7 @@ def largest_error(run: Run, kernel: Kernel, problem: Problem, integrator: str) -
 
 def _largest_error(run: Run, kernel: Kernel, problem: Problem, integrator: str, turn: float) -> float:
     mechanism, states = kernel.mechanism, sampled_states(kernel.mechanism)
-    chosen = slice(SPECIAL, SPECIAL + _ROLLOUTS)
+    chosen = slice(states.special, states.special + _ROLLOUTS)
     q, v = states.q[chosen], states.v[chosen]
     tau = np.stack([states.of("tau", mechanism.nv)[0].T[chosen]] * _STEPS, axis=1) * (1 + np.arange(_STEPS)[:, None])
     free = [

@@ -30,7 +30,7 @@ from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall, make_fast_fu
 from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.kernel.kernel import Kernel
 from factorgraph_dyn.compiler.program import Operations
-from factorgraph_dyn.compiler.sampled_states import SPECIAL, sampled_states
+from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.compiler.step.chain import chained_step
 from factorgraph_dyn.compiler.step.program import OUTPUTS, step_program
 from factorgraph_dyn.errors import CompileError, InputError
@@ -222,7 +222,7 @@ def _code(mechanism: Mechanism, facts: dict[str, Any], loaded: machine.LoadedCod
 def largest_error(function: Function, kernel: Kernel, integrator: str) -> float:
     """The largest difference from the chain rule, over some states; infinite where one has numbers and one has none."""
     mechanism, states = kernel.mechanism, sampled_states(kernel.mechanism)
-    chosen = slice(SPECIAL, SPECIAL + _TRIALS)
+    chosen = slice(states.special, states.special + _TRIALS)
     q, v, tau = states.q[chosen], states.v[chosen], states.of("tau", mechanism.nv)[0].T[chosen]
     step = np.array(_TRIAL_TURN / states.rate)
     with np.errstate(all="ignore"):
