@@ -33,11 +33,12 @@ from factorgraph_dyn.motion.closed_places import (
     regularity,
     with_coordinates,
 )
-from factorgraph_dyn.motion.closing import Place, cannot_close, descend, starts_for
+from factorgraph_dyn.motion.closing import Place, cannot_close, descend
 from factorgraph_dyn.motion.joint_limits import Limits, limits_of
 from factorgraph_dyn.spatial import Floats, stacked
 
 HOME_TRIES = 160  # starts from which a home is sought where the neutral configuration leads to none, at most
+HOME_WORK = 120  # starts times the loops of a group, so that large ones that cannot close say so as soon
 DOUBTS = 4  # times as many starts are worth it where the least opening is small and tells nothing
 NEARLY_CLOSED, SAME_OPENING = 0.2, 1.01  # a small opening, rad or parts of the size; a factor between equal ones
 FEW_DIGITS = 1e-3  # an opening up to which a file's few digits explain it, if it is found again
@@ -80,7 +81,8 @@ def home_of(mechanism: Mechanism) -> Home:
 def _group_home(mechanism: Mechanism, place: Place, starts: list[Floats]) -> tuple[Place, Limits | None]:
     limits = limits_of(place.mechanism)
     tried: list[Place] = []
-    few = 1 + min(starts_for(place.group), HOME_TRIES // DOUBTS)
+    loops = sum(member < len(mechanism.loops) for member in place.group.members)  # couplings close at once
+    few = 1 + min(HOME_WORK // max(loops, 1), HOME_TRIES // DOUBTS)
     rounds: list[tuple[Limits | None, list[Floats]]] = [(None, starts[:few])]
     if limits.bound(place.group.entries):
         rounds.insert(0, (limits, starts[:few]))

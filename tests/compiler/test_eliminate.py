@@ -123,3 +123,14 @@ def test_refinement_gives_back_the_digits_that_poor_pivots_lose(least):
     )
     assert lost.max() > 1e-16 / least
     assert left.max() < 1e-13
+
+
+def test_a_cosine_is_no_safe_pivot_even_where_all_samples_keep_it_from_zero():
+    rng = np.random.default_rng(3)
+    tape = Tape(samples=24)
+    angle, right = tape.input("q", rng.uniform(-0.5, 0.5, 24)), tape.input("b", rng.normal(size=24))
+    cosine, sine = tape.cos(angle), tape.sin(angle)
+    rows = [{0: cosine, 1: -sine, UNIT: -right}, {0: sine, 1: cosine}]
+    built = solved(tape, [angle, right], rows, [Unknown("x", (0,)), Unknown("y", (1,))])
+    q, b = np.array([0.3, np.pi / 2, -np.pi / 2, np.pi]), np.array([0.7, -0.2, 1.0, 2.0])
+    np.testing.assert_allclose(values(built, [q, b]), np.stack([np.cos(q) * b, -np.sin(q) * b], axis=-1), atol=1e-15)

@@ -1,5 +1,6 @@
 """Kernels of robots that nobody tuned for: constants, frames, pivots and loops that once gave wrong numbers."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,8 @@ from factorgraph_dyn.compiler.tape.tape import Tape
 from factorgraph_dyn.compiler.trace import trace
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.model.sizes.units import described_in, natural
+from factorgraph_dyn.motion.closed_places import freedoms
+from factorgraph_dyn.motion.closing import close_freely
 from factorgraph_dyn.motion.kinematics import link_poses
 from factorgraph_dyn.motion.random_states import closed_at_zero
 from factorgraph_dyn.spatial import inverse_pose, pose, rotation_about
@@ -362,6 +365,27 @@ def test_hinges_of_loops_may_stand_at_right_angles(robot, ordering):
             np.testing.assert_allclose(kernel(q, still, tau), expected, rtol=1e-9)
             reached += 1
     assert reached >= 4
+
+
+@pytest.mark.parametrize("robot", ["stewart", "delta"])
+def test_every_angle_of_many_loops_may_stand_at_a_right_angle(robot):
+    """There are more of them than states at which pivots were once judged."""
+    mechanism, rng = fgd.robots.BUILT_IN[robot](), np.random.default_rng(0)
+    kernel = fgd.compile(mechanism, "forward")
+    still, tau = np.zeros(mechanism.nv), np.where(mechanism.torque_entries(), 1.0, 0.0)
+    usual, reached = freedoms(mechanism, mechanism.random_state(rng)[0]), 0
+    for joint in mechanism.movable_joints:
+        for k in np.flatnonzero(joint.turns) if joint.nq == joint.nv else ():
+            q, free = mechanism.random_state(rng)[0], np.ones(mechanism.nv, dtype=bool)
+            q[mechanism.q_slices[joint.name].start + k] = rng.choice([-1.0, 1.0]) * np.pi / 2
+            free[mechanism.v_slices[joint.name].start + k] = False
+            with suppress(fgd.ClosureError):
+                q = close_freely(mechanism, q, free)
+                if freedoms(mechanism, q) == usual:
+                    expected = fgd.forward_dynamics(mechanism, q, still, tau).a
+                    assert relative_error(kernel(q, still, tau), expected) < 1e-8
+                    reached += 1
+    assert reached >= 6
 
 
 @pytest.mark.parametrize("ordering", ["colamd", "natural"])

@@ -14,9 +14,13 @@ from tests.helpers import lossy, mixed_tree, relative_error
 from tests.mechanisms import random_planar, random_spatial, single_loop
 from tests.oracles.closed import pinocchio_accelerations
 from tests.oracles.engines import pinocchio_oracle
+from tests.stress.asking import mobility
 from tests.stress.constraints import close, closing_velocity, constraint_rows, moved, scaled_pseudo_inverse
+from tests.stress.excuses import excuse, is_elsewhere
 from tests.stress.kinematics import LD, SIZES, array, bodies, norm
 from tests.stress.oracle import Oracle, freedom_units
+from tests.stress.questions import Case, Question
+from tests.stress.recipe import State
 
 EXACT = 1e-12  # two engines in double precision
 STEP = LD(1e-6)
@@ -201,3 +205,58 @@ def test_linkages_that_lose_rank_where_they_are_closed_move_smoothly():
     ends = [close(mechanism, moved(mechanism, q, sign * step * dq), units, rank) for sign in (1, -1)]
     assert rank == 2
     np.testing.assert_allclose(np.asarray((ends[0] - ends[1]) / (2 * step), float), np.asarray(dq, float), atol=1e-7)
+
+
+def rhombus():
+    """Four bars of one length on parallel hinges, flat at the joint zeros, where its branches meet."""
+    links = [fgd.Link("base"), *(fgd.Link(name, 1.0, (0.5, 0.0, 0.0), np.eye(3) / 12) for name in "abc")]
+    along = fgd.translation(1.0, 0.0, 0.0)
+    joints = [
+        fgd.Joint("crank", "revolute", "base", "a"),
+        fgd.Joint("pin", "revolute", "a", "b", along),
+        fgd.Joint("rocker", "revolute", "base", "c", along),
+    ]
+    return fgd.Mechanism("rhombus", links, joints, [fgd.Loop("end", "revolute", "b", "c", along, along)])
+
+
+@pytest.mark.parametrize(
+    ("q", "elsewhere"),
+    [
+        ((0.7, -0.7, 0.7), False),  # it works
+        ((0.0, 0.7, 0.7), True),  # two bars lie upon each other and turn as one; the crank stands
+        ((0.7, np.pi, np.pi), True),  # the other two
+        ((np.pi / 2, -np.pi / 2, np.pi / 2), False),
+    ],
+)
+def test_kernels_may_be_silent_in_other_branches_only(q, elsewhere):
+    mechanism = rhombus()
+    state = State(np.array(q), np.zeros(3), np.zeros(3), {})
+    assert mobility(mechanism, state)[0] == 1
+    assert is_elsewhere(mechanism, state) == elsewhere
+
+
+def test_a_crank_slider_at_its_dead_centre_is_nowhere_else():
+    """For an instant the slider stands still, which it does in no branch."""
+    links = [fgd.Link("base"), *(fgd.Link(name, 1.0, inertia=np.eye(3)) for name in ("crank", "rod", "slider"))]
+    joints = [
+        fgd.Joint("turn", "revolute", "base", "crank"),
+        fgd.Joint("pin", "revolute", "crank", "rod", fgd.translation(0.3, 0.0, 0.0)),
+        fgd.Joint("slide", "prismatic", "base", "slider", axis=(1.0, 0.0, 0.0)),
+    ]
+    loop = fgd.Loop("end", "revolute", "rod", "slider", fgd.translation(1.0, 0.0, 0.0), np.eye(4))
+    mechanism = fgd.Mechanism("slider-crank", links, joints, [loop])
+    state = State(np.array([0.0, 0.0, 1.3]), np.zeros(3), np.zeros(3), {})
+    assert np.abs(mobility(mechanism, state)[1][2]) < 1e-15
+    assert not is_elsewhere(mechanism, state)
+
+
+@pytest.mark.parametrize(("tilt", "expected"), [(1e-5, "singular"), (1e-3, None)])
+def test_needles_along_their_axis_are_singular_in_any_units(tilt, expected):
+    """The share of its inertia that such a needle moves is the square of the tilt: a condition of 1e10, or of 1e6."""
+    needle = fgd.Link("needle", 1.0, inertia=np.diag([1.0, 1.0, 0.0]))
+    arm = fgd.Joint("arm", "revolute", "base", "needle", axis=(np.sin(tilt), 0.0, np.cos(tilt)))
+    mechanism = fgd.Mechanism("needle", [fgd.Link("base"), needle], [arm])
+    none, zero = np.zeros(1, dtype=bool), np.zeros(1)
+    case = Case(State(zero, zero, zero, {}), zero, zero, none, ~none, {}, 1.0, True)
+    assert excuse(mechanism, case, Question("kernel", "forward")) == expected
+    assert excuse(mechanism, case, Question("kernel", "mass_matrix")) is None

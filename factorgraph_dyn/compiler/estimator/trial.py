@@ -22,6 +22,7 @@ from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.posterior import Evidence, Posterior, of_unit_length, posterior
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.equations.quantities import split_name
+from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats
@@ -74,10 +75,9 @@ class EstimateTrial:
             found.append((unit.y_terms + sizes / lengths)[known.basis.chosen])
         return found
 
-    @property
-    def is_regular(self) -> bool:
-        """Whether the measurements determine something well at most states."""
-        return bool(np.median(self.condition) < REGULAR)
+    def explains(self, refusal: CompileError) -> bool:
+        """Whether the measurements determine next to nothing, so that it is not how they were taken that failed."""
+        return not np.median(self.condition) < REGULAR
 
     def judge(self, function: Function) -> Proof:
         """How exact a kernel's function is."""

@@ -201,8 +201,8 @@ def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -
                 return _kernel(mechanism, problem, candidate.ordering, made.entry.facts, made.code), candidate.ordering
     try:
         return _compiled(mechanism, problem, classical.ordering, host, classical.traced, trial), classical.ordering
-    except CompileError:
-        if trial.is_regular:  # nobody asked for this ordering, and the problem has an answer
+    except CompileError as refusal:
+        if not trial.explains(refusal):  # nobody asked for this ordering
             for ordering in _GENERAL:
                 with suppress(CompileError):
                     return _compiled(mechanism, problem, ordering, host, trial=trial), ordering
@@ -293,8 +293,8 @@ def _proved(
             made.append(_attempt(trial, mechanism, problem, ordering, route, host, known))
         except CompileError as refusal:
             refusals.append(refusal)
-            if not trial.is_regular:
-                break  # it is the problem, and not how it was taken
+            if trial.explains(refusal):
+                break
         except OrderingError:
             if route == CHEAP:
                 raise

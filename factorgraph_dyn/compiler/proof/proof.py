@@ -28,7 +28,8 @@ from factorgraph_dyn.compiler.proof.slopes import Slopes
 from factorgraph_dyn.compiler.proof.trials import SEED, Trials, in_any_branch, make_free, make_trials
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.problem import MATRIX, Problem
-from factorgraph_dyn.equations.quantities import derived_by, quantity, split_derivative, split_name
+from factorgraph_dyn.equations.quantities import derived_by, split_name
+from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_paths
 from factorgraph_dyn.model.sizes.units import natural, natural_rate
@@ -117,20 +118,18 @@ class Trial:
         """Whether kernels have to tell the branches of loops."""
         return self.problem.guarded and bool(self.mechanism.loops) and not self.problem.solves_nothing
 
-    @property
-    def is_regular(self) -> bool:
-        """Whether the equations determine what is asked for at most states."""
-        determined = self.system.independent or not self._asks_shared_wrenches
-        return determined and bool(np.median(self.system.condition) < REGULAR)
+    def explains(self, refusal: CompileError) -> bool:
+        """Whether the problem has no answer, so that it is not how it was taken that a refusal is due to."""
+        if not np.median(self.system.condition) < REGULAR:
+            return True
+        return not self.system.independent and refusal.details.get("variable") in self._shared_wrenches
 
     @property
-    def _asks_shared_wrenches(self) -> bool:
-        """Whether wrenches are asked for that loops may share in many ways: their own, and those of joints on them."""
+    def _shared_wrenches(self) -> set[str]:
+        """Wrenches that loops which repeat each other share in many ways: their own, and those of joints on them."""
         loops = self.mechanism.loops
-        sharing = {joint.name for loop in loops for way in loop_paths(self.mechanism, loop) for joint in way}
-        sharing |= {loop.name for loop in loops}
-        asked = [(split_derivative(output) or (output,))[0] for output in self.problem.outputs]
-        return any(quantity(output).splits_inertia and split_name(output)[1] in sharing for output in asked)
+        joints = (joint for loop in loops for way in loop_paths(self.mechanism, loop) for joint in way)
+        return {f"F[{part.name}]" for part in (*loops, *joints)}
 
     def _pushes(self) -> dict[str, Floats]:
         """Wrenches from outside by link or frame, of the size of the links' weights."""
