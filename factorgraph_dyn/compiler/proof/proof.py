@@ -128,8 +128,8 @@ class Trial:
     def _shared_wrenches(self) -> set[str]:
         """Wrenches that loops which repeat each other share in many ways: their own, and those of joints on them."""
         loops = self.mechanism.loops
-        joints = (joint for loop in loops for way in loop_paths(self.mechanism, loop) for joint in way)
-        return {f"F[{part.name}]" for part in (*loops, *joints)}
+        names = {joint.name for loop in loops for way in loop_paths(self.mechanism, loop) for joint in way}
+        return {f"F[{name}]" for name in names | {loop.name for loop in loops}}
 
     def _pushes(self) -> dict[str, Floats]:
         """Wrenches from outside by link or frame, of the size of the links' weights."""
