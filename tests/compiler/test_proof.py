@@ -382,6 +382,16 @@ def test_proofs_are_cheap(name, monkeypatch):
     assert len(responses) <= 6
 
 
+@pytest.mark.parametrize("output", ["a", "A[right_distal]", "V[right_distal]", "dA[right_distal]/da"])
+def test_given_motion_is_proved_where_torques_are_shared_in_many_ways(output, no_cache):
+    """Four motors for two freedoms: which torques is open, which motion is not."""
+    mechanism = fgd.robots.five_bar()
+    words = {"actuated": mechanism.joint_names, "outputs": [output]}
+    assert compile(mechanism, "inverse", **words).accuracy < GOOD
+    with pytest.raises(fgd.CompileError, match=r"tau\[.*\] is not determined"):
+        compile(mechanism, "inverse", actuated=mechanism.joint_names)
+
+
 @pytest.mark.parametrize(("wrench", "determined"), [("F[hang]", True), ("F[shoulder]", False), ("F[pin]", False)])
 def test_wrenches_beside_loops_that_repeat_themselves_are_determined(wrench, determined):
     """A flat four-bar holds its links in the plane three times over; a bob that hangs from it knows nothing of that."""

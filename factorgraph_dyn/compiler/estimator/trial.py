@@ -131,12 +131,15 @@ class EstimateTrial:
     def _usual_gain(self, name: str, found: Posterior) -> Floats:
         """The most that a free unknown in its unit follows each row, of accelerations or of forces, too.
 
-        What is locked, or is a torque without a motor, follows none, and has no other size.
+        What is locked, or is a torque without a motor, follows none, and has no other size. Where exact readings tell
+        all of the motion, accelerations follow no other, and forces tell the size.
         """
-        free = np.eye(len(self.plain.units))
-        if split_name(name)[0] in ("a", "A"):
-            free = free[: self.mechanism.nv]
-        return np.asarray(np.abs(found.basis.combinations(free) @ found.gain).max(axis=0, initial=0.0))
+        followed = np.abs(found.basis.combinations(np.eye(len(self.plain.units))) @ found.gain)
+        everything = followed.max(axis=0, initial=0.0)
+        if split_name(name)[0] not in ("a", "A"):
+            return np.asarray(everything)
+        motion = followed[: self.mechanism.nv].max(axis=0, initial=0.0)
+        return np.where(motion > 0, motion, everything)
 
     def _gain_error(self, answer: Floats, gain: Floats, terms: Floats) -> float:
         """Errors of gains beside the largest of rows that are alike, or part of their terms, in the readings' noise."""

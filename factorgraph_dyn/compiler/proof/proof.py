@@ -28,7 +28,7 @@ from factorgraph_dyn.compiler.proof.slopes import Slopes
 from factorgraph_dyn.compiler.proof.trials import SEED, Trials, in_any_branch, make_free, make_trials
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.problem import MATRIX, Problem
-from factorgraph_dyn.equations.quantities import derived_by, split_name
+from factorgraph_dyn.equations.quantities import QUANTITIES, derived_by, quantity, split_name
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_paths
@@ -40,6 +40,8 @@ GOOD = 1e-10  # error above which a more careful route, whose kernel is slower, 
 REGULAR = 1e8  # condition up to which an ordinary state has to be answered
 SILENT = 0.25  # share of the special states that may go unanswered
 _REFINEMENTS = 3  # of what a kernel does not say; each gains as many digits as the condition leaves
+
+_FORCES = (QUANTITIES["tau"], QUANTITIES["F"])
 
 Function = Callable[..., Any]
 
@@ -108,7 +110,7 @@ class Trial:
         with np.errstate(all="ignore"):  # states beyond numbers are judged by what comes out
             numbers = Numbers(self.mechanism, problem.free.links, self.free)
             self.here = ManyStates(self.mechanism, self.states.q, v, natural(self.mechanism).length, numbers)
-            self.system = System(self.here, ~self.known["a"], ~self.known["tau"])
+            self.system = System(self.here, ~self.known["a"], self._sought_torques)
             self.pushes = self._pushes()
             self.loads = self._loads()
             self.given = self._inputs()
@@ -117,6 +119,14 @@ class Trial:
     def _is_watched(self) -> bool:
         """Whether kernels have to tell the branches of loops."""
         return self.problem.guarded and bool(self.mechanism.loops) and not self.problem.solves_nothing
+
+    @property
+    def _sought_torques(self) -> Mask:
+        """Which torques are sought: none where motion is given whole and nothing else is asked for."""
+        asked = {quantity(output) for output in self.problem.outputs}
+        if self.problem.kept is None and self.known["a"].all() and asked.isdisjoint(_FORCES):
+            return np.zeros(self.mechanism.nv, dtype=bool)
+        return ~self.known["tau"]
 
     def explains(self, refusal: CompileError) -> bool:
         """Whether the problem has no answer, so that it is not how it was taken that a refusal is due to."""
