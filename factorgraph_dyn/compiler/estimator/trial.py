@@ -139,7 +139,7 @@ class EstimateTrial:
         if split_name(name)[0] not in ("a", "A"):
             return np.asarray(everything)
         motion = followed[: self.mechanism.nv].max(axis=0, initial=0.0)
-        return np.where(motion > 0, motion, everything)
+        return np.asarray(np.where(motion > 0, motion, everything))
 
     def _gain_error(self, answer: Floats, gain: Floats, terms: Floats) -> float:
         """Errors of gains beside the largest of rows that are alike, or part of their terms, in the readings' noise."""
