@@ -10,6 +10,8 @@ times as large. The choice has to determine everything where axes line up, too, 
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from factorgraph_dyn.compiler.estimator.plain import PlainRows
@@ -31,6 +33,7 @@ FORCES = (Torque, ExternalWrench)  # with these alone the graph is that of forwa
 TRIED = 8  # ordinary states at which readings are chosen
 WEAK = 30.0  # times less than all readings say: a choice of them that says so little at some state loses digits there
 BLIND = 1e6  # the same where nothing is left
+DEPENDENT = 1e-10  # share of the longest of orthogonal parts below which rows may depend on each other
 MOST_GROWTH = 1e4  # of coefficients, up to which a choice that sees more is taken: their squares lose digits
 
 Rows = tuple[Floats, Floats]
@@ -67,6 +70,7 @@ def basis_readings(mechanism: Mechanism, problem: Problem, seed: int) -> tuple[i
     def choices(at: list[Rows]) -> set[Choice]:
         return {tuple(sorted(Basis(K, s, unsaid).chosen)) for K, s in at}
 
+    @cache
     def growth(choice: Choice) -> float:
         return max(_growth(K, s, choice) for K, s in ordinary)
 
@@ -107,10 +111,18 @@ def _of_kinds(mechanism: Mechanism, problem: Problem, rows: int, kinds: tuple[ty
 
 def _growth(K: Floats, s: Floats, chosen: Choice) -> float:
     """The largest coefficient with which readings follow from the chosen ones, in standard deviations."""
-    first = list(chosen)
-    C = np.linalg.lstsq(K[first].T, K.T, rcond=None)[0].T
-    noisy = s > 0
-    return float(np.max(np.abs(C[noisy]) * s[first] / s[noisy][:, None], initial=0.0))
+    first, noisy = list(chosen), s > 0
+    C = _coefficients(K[first], K[noisy])
+    return float(np.max(np.abs(C) * s[first] / s[noisy][:, None], initial=0.0))
+
+
+def _coefficients(chosen: Floats, rows: Floats) -> Floats:
+    """C of rows = C chosen, in the sense of least squares."""
+    Q, R = np.linalg.qr(chosen.T)
+    diagonal = np.abs(np.diag(R))
+    if diagonal.min(initial=np.inf) > DEPENDENT * diagonal.max(initial=0.0):
+        return np.asarray(np.linalg.solve(R, Q.T @ rows.T).T)
+    return np.asarray(np.linalg.lstsq(chosen.T, rows.T, rcond=None)[0].T)  # twenty times as long
 
 
 def _readings(mechanism: Mechanism, problem: Problem, evidence: Evidence, chosen: Choice) -> tuple[int, ...]:
