@@ -23,6 +23,7 @@ FOUND = (  # what long runs found: no answer where there is one, mended since
     (20261128, 631, None),  # a loop that holds something by 2e-8, which another one holds, too
     (20261129, 621, None),  # a redundant loop, and wrenches beside it
     (20261129, 886, None),  # a home that one of twenty starts leads to
+    (77, 298, "estimate"),  # one choice of readings, silent at a third of the quarter turns
     (82, 52, "estimate"),  # gains of accelerations that exact readings tell: none, but for rounding
 )
 

@@ -28,6 +28,7 @@ from factorgraph_dyn.model.sizes.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats
 
 _ROUNDED_ROW = 1e-13  # of the terms that a row is summed from
+_SILENT = 0.5  # share of the special states that may go unanswered: one choice of readings does not see all of them
 
 
 class EstimateTrial:
@@ -94,10 +95,8 @@ class EstimateTrial:
             found = float(np.max(np.nan_to_num(errors, nan=np.inf), initial=0.0))
             if found > accuracy:
                 accuracy, worst = found, name
-        return Proof(accuracy, worst, self._counts(self.condition < REGULAR), self._counts(self._silent(answered)))
-
-    def _silent(self, answered: Mask) -> Mask:
-        return np.asarray((self.condition < REGULAR) & ~answered)
+        regular = self.condition < REGULAR
+        return Proof(accuracy, worst, self._counts(regular), self._counts(regular & ~answered), _SILENT)
 
     def _counts(self, states: Mask) -> tuple[int, int]:
         ordinary = self.states.ordinary

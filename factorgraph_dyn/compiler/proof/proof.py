@@ -55,18 +55,20 @@ class Proof:
         worst: The output and entry it is found in.
         regular: How many special and ordinary states have an answer that plain floats find easily.
         silent: How many of them the kernel answers by nan.
+        allowed: Share of the special states that it may answer so.
     """
 
     accuracy: float
     worst: str
     regular: tuple[int, int]
     silent: tuple[int, int]
+    allowed: float = SILENT
 
     @property
     def holds(self) -> bool:
         """Whether the kernel may be given away."""
         special, ordinary = self.silent
-        return self.accuracy <= ALLOWED and not ordinary and special <= SILENT * self.regular[0]
+        return self.accuracy <= ALLOWED and not ordinary and special <= self.allowed * self.regular[0]
 
     @property
     def is_good(self) -> bool:
