@@ -11,8 +11,8 @@ A loop is looked at where its two sides meet, on vectors: cheaper than what elim
 Operations of kernels without and with guards:
 
                         four_bar     five_bar     stewart         delta
-    inverse (rnea)      71  168      108  205     2554  3381      2527  3410
-    forward (aba)       191 234      313  365     7249  7768      12591 13156
+    inverse (rnea)      71  168      108  205     2533  3360      2711  3594
+    forward (aba)       191 234      313  365     7751  8270      14919 15484
 """
 
 from __future__ import annotations
