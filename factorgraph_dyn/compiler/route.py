@@ -40,4 +40,5 @@ CAREFUL = (
     _AS_GIVEN,
     replace(_AS_GIVEN, patient=True),
     replace(_AS_GIVEN, refine=True),
+    replace(CHEAP, refine=True),  # other states choose other readings of estimators, some of which say more
 )

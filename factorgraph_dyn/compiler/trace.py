@@ -239,14 +239,18 @@ class Tracer:
     ) -> Eliminated:
         """Every unknown as a combination of parameters."""
         found = self.elimination(state, graph, columns, unknowns).run()
-        if not self.route.refine:
-            return found
+        return self.refined(graph, self.rows_of(graph, columns), unknowns, found) if self.route.refine else found
+
+    def refined(
+        self, graph: LinearGraph, rows: Mapping[int, Row], unknowns: Sequence[Unknown], found: Eliminated
+    ) -> Eliminated:
+        """A solution of the graph's rows, refined once."""
         how = self._how(graph)
 
         def again(rows: Mapping[int, Row]) -> Eliminated:
             return Remaining(self.samples, rows, unknowns, {}, (), **how).run()
 
-        return refined(self.tape, self.rows_of(graph, columns), found, again)
+        return refined(self.tape, rows, found, again)
 
     def sampled(self, argument: str, size: int) -> tuple[Floats, Floats]:
         """Values of an argument at the sampled states, of usual size, and their errors, shape (size, states)."""

@@ -13,14 +13,15 @@ import numpy as np
 import factorgraph_dyn as fgd
 from tests.stress import constraints
 from tests.stress.asking import mobility
-from tests.stress.kinematics import LD, array, hat
-from tests.stress.oracle import Oracle, freedom_units
+from tests.stress.kinematics import LD, array, bodies, hat, slices
+from tests.stress.oracle import Oracle, freedom_units, own_length
 from tests.stress.questions import MATRICES, Case, Question
 from tests.stress.recipe import State, normalised
 
 NOTHING = 1e-8  # of the inertia that bodies have: one over the largest condition of what has to be answered
 INDEPENDENT = 1e-6  # least eigenvalue of motions that are told apart
 STILL = 1e-9  # of the largest motion
+APART = 1e-6  # of rotations and of the mechanism's length: two ways to assemble
 BESIDE = 0.05  # rad or lengths: far enough from where joints stand still for an instant
 
 
@@ -70,9 +71,10 @@ def _rough_mass_matrix(oracle: Oracle) -> np.ndarray:
 
 
 def is_elsewhere(mechanism, state: State) -> bool:
-    """Whether other joints move than at the package's random states, here and beside it along the freedoms.
+    """Whether other joints move than at the package's random states, or those that do not are assembled otherwise.
 
-    Links that lie upon each other turn as one and hold joints that move in the usual branch.
+    Links that lie upon each other turn as one and hold joints that move in the usual branch: here, and beside it along
+    the freedoms. What loops lock does so in several ways, some of which no random start leads to.
     """
     try:
         usual = State(*mechanism.random_state(0), state.tau, {})
@@ -80,7 +82,7 @@ def is_elsewhere(mechanism, state: State) -> bool:
         return False
     here, there = _still(mechanism, state), _still(mechanism, usual)
     if (here == there).all():
-        return False
+        return _are_locked_elsewhere(mechanism, state, usual, here)
     units = freedom_units(mechanism)
     _, motions = mobility(mechanism, state)
     along = motions @ np.random.default_rng(0).normal(size=motions.shape[1])
@@ -90,6 +92,24 @@ def is_elsewhere(mechanism, state: State) -> bool:
         return False
     beside = State(normalised(mechanism, q), np.zeros(mechanism.nv), state.tau, {})
     return bool((_still(mechanism, beside) != there).any())
+
+
+def _are_locked_elsewhere(mechanism, state: State, usual: State, still) -> bool:
+    """Whether joints none of whose freedoms moves hold their links elsewhere than at another state."""
+    found, there = (bodies(mechanism, at.q, np.zeros(mechanism.nv)) for at in (state, usual))
+    at_v, length = slices(mechanism, 1), own_length(mechanism)
+    for joint in mechanism.joints:
+        if still[at_v[joint.name]].all():
+            (R, p), (R_there, p_there) = (
+                (
+                    at[joint.parent].R.T @ at[joint.child].R,
+                    at[joint.parent].R.T @ (at[joint.child].p - at[joint.parent].p),
+                )
+                for at in (found, there)
+            )
+            if max(np.abs(R - R_there).max(), np.abs(p - p_there).max() / length) > APART:
+                return True
+    return False
 
 
 def _still(mechanism, state: State) -> np.ndarray:

@@ -286,7 +286,9 @@ class Oracle:
         b[entries, np.arange(len(entries))] = 1
         solved = solve(K, b, K_terms, np.abs(b), [np.concatenate(self._scales)] * 2)
         unique = solved.is_unique(np.eye(self.nv, self.nv + m, dtype=LD))
-        free = 1 / np.sqrt(np.maximum(np.diag(self.M_terms), TINY))  # what motors do where nothing holds their joint
+        inertia = np.diag(self.M_terms)
+        # What motors do where nothing holds their joint; joints that move no inertia do nothing usual.
+        free = np.where(inertia > 0, 1 / np.sqrt(np.maximum(inertia, TINY)), LD(0))
         usual = np.outer(free, free[entries])
         return Answer(solved.x[: self.nv], solved.bound[: self.nv], unique, usual), solved.condition
 

@@ -260,3 +260,13 @@ def test_needles_along_their_axis_are_singular_in_any_units(tilt, expected):
     case = Case(State(zero, zero, zero, {}), zero, zero, none, ~none, {}, 1.0, True)
     assert excuse(mechanism, case, Question("kernel", "forward")) == expected
     assert excuse(mechanism, case, Question("kernel", "mass_matrix")) is None
+
+
+def test_joints_that_move_no_inertia_leave_responses_a_size():
+    """Else whatever is said of any joint would be next to nothing beside it."""
+    rhombic = rhombus()
+    pin = fgd.Link("pin"), fgd.Joint("free", "revolute", "c", "pin", fgd.translation(0.2, 0.0, 0.0))
+    mechanism = replace(rhombic, links=(*rhombic.links, pin[0]), joints=(*rhombic.joints, pin[1]))
+    answer, _ = Oracle(mechanism, np.array([0.7, -0.7, 0.7, 0.0]), np.zeros(4)).respond(np.arange(4))
+    assert np.abs(answer.usual).max() < 100.0
+    assert not answer.usual[3].any()

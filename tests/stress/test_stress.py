@@ -24,6 +24,7 @@ FOUND = (  # what long runs found: no answer where there is one, mended since
     (20261129, 621, None),  # a redundant loop, and wrenches beside it
     (20261129, 886, None),  # a home that one of twenty starts leads to
     (77, 298, "estimate"),  # one choice of readings, silent at a third of the quarter turns
+    (83, 68, "estimate"),  # squares of weights, and corrections that lose digits by them
     (82, 52, "estimate"),  # gains of accelerations that exact readings tell: none, but for rounding
 )
 

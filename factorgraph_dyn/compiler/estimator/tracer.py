@@ -102,7 +102,11 @@ class EstimateTracer(Tracer):
         D = (self.L[list(self.second)] - C @ self.L[list(self.first)]) / self.s[list(self.second)][:, None]
         d = expected / self.s[list(self.second)]
         sides = np.column_stack([d, *self._missed_gain(C).T]) if self.gains else d[:, None]
-        found = self.L[list(self.first)] @ (D.T @ self._corrections(D, sides))  # noises of the first, for each side
+        corrections = self._corrections(D, sides)
+        if self.route.refine:
+            corrections = self._unknown(corrections)
+            corrections = corrections + self._corrections(D, self._unknown(sides - D @ (D.T @ corrections)))
+        found = self.L[list(self.first)] @ (D.T @ corrections)  # noises of the first, for each side
         moved, gain = found[:, 0], self._unmoved()
         for row, parameter, noise in zip(own, parameters, references(self.tape, moved), strict=True):
             del rows[row][parameter]
@@ -116,7 +120,8 @@ class EstimateTracer(Tracer):
 
     def _run(self, state: State, graph: LinearGraph, rows: dict[int, Row], unknowns: Sequence[Unknown]) -> Eliminated:
         how = self._how(graph)
-        return Elimination(self.tape, self.samples, rows, unknowns, **how, closed=self.closed(state)).run()
+        found = Elimination(self.tape, self.samples, rows, unknowns, **how, closed=self.closed(state)).run()
+        return self.refined(graph, rows, unknowns, found) if self.route.refine else found
 
     def _readings(self, state: State, graph: LinearGraph) -> Factor:
         """All readings as one equation over the unknowns."""
@@ -167,6 +172,11 @@ class EstimateTracer(Tracer):
         unknowns = [Unknown(f"the correction by reading {row}", (i,)) for i, row in enumerate(self.second)]
         solved = Elimination(self.tape, self.samples, rows, unknowns, definite=True).run()
         return symbols(self.tape, [[solved.solution[i].get(p, ZERO) for p in parameters] for i in range(n)])
+
+    def _unknown(self, values: SymbolArray) -> SymbolArray:
+        """Values of which nothing is known but their numbers, so that what rounding leaves of them is not zero."""
+        refs = [self.tape.unknown(int(ref)) for ref in references(self.tape, values).flat]
+        return symbols(self.tape, refs).reshape(values.shape)
 
     def _unmoved(self) -> Array:
         """How the first readings follow all values by themselves, shape (first, values)."""
