@@ -65,6 +65,13 @@ def regularity(place: Place) -> float:
     return float(shares[shares > place.tolerance].min(initial=1.0))
 
 
+def least_regularity(mechanism: Mechanism, q: Floats) -> float:
+    """The regularity of a mechanism's least regular group at a configuration."""
+    own = measured(mechanism)
+    places = (Place(own.mechanism, q / own.q, group) for group in loop_groups(own.mechanism))
+    return min(map(regularity, places), default=1.0)
+
+
 def rank(place: Place) -> int:
     """How many motions closure takes away."""
     return int(np.linalg.matrix_rank(place.weighed, rtol=place.tolerance))

@@ -24,7 +24,7 @@ from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.errors import ClosureError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.units import Natural, natural, natural_rate
-from factorgraph_dyn.motion.closed_places import freedoms
+from factorgraph_dyn.motion.closed_places import freedoms, least_regularity
 from factorgraph_dyn.motion.closure import nearest_velocity
 from factorgraph_dyn.motion.random_states import closed_anywhere, closed_home
 from factorgraph_dyn.spatial import Floats
@@ -36,6 +36,7 @@ _WORK = 1_600  # states times freedoms, beyond which there are fewer states
 _UNSEEN = 4  # closed states are solved for one by one
 _SAME_PLACE = 6  # digits in which angles and lengths agree
 _ANYWHERE = 6  # starts from which loops are closed in any branch
+_LEAST_REGULAR = 1e-2  # of home's regularity, for configurations at which loops are closed in any branch
 _TURNED_AWAY = 40.0  # rad that joints without limits are turned away
 _SPEEDS = (1.0, 0.0, 30.0, 1e-3)  # in parts of the usual speed
 
@@ -110,13 +111,16 @@ def _plain_coordinates(mechanism: Mechanism) -> Mask:
 
 @lru_cache(maxsize=16)
 def closed_by_mobility(mechanism: Mechanism) -> dict[int, list[Floats]]:
-    """The home and closed configurations next to random ones, in any branch, by how many freedoms closure leaves."""
-    rng = np.random.default_rng(SEED)
-    anywhere = (closed_anywhere(mechanism, rng) for _ in range(_ANYWHERE))
+    """The home and closed configurations next to random ones, in any branch, by how many freedoms closure leaves.
+
+    Close to where branches meet, rounding of the configuration says which one it is of, and so what moves.
+    """
+    rng, home = np.random.default_rng(SEED), closed_home(mechanism)
+    anywhere = [closed_anywhere(mechanism, rng) for _ in range(_ANYWHERE)]
+    least = _LEAST_REGULAR * least_regularity(mechanism, home)
     found: dict[int, list[Floats]] = {}
-    for q in (closed_home(mechanism), *anywhere):
-        if q is not None:
-            found.setdefault(freedoms(mechanism, q), []).append(q)
+    for q in (home, *(q for q in anywhere if q is not None and least_regularity(mechanism, q) > least)):
+        found.setdefault(freedoms(mechanism, q), []).append(q)
     return found
 
 
