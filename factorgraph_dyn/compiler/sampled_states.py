@@ -26,7 +26,7 @@ from factorgraph_dyn.equations.quantities import split_name
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.sizes.units import measured, natural, natural_rate
-from factorgraph_dyn.motion.closed_places import freedoms, is_closed
+from factorgraph_dyn.motion.closed_places import freedoms, is_closed, moving
 from factorgraph_dyn.motion.closing import Place, descend
 from factorgraph_dyn.motion.closure import closing_errors, nearest_velocity
 from factorgraph_dyn.motion.random_states import (
@@ -120,12 +120,15 @@ def _drawn(mechanism: Mechanism, seed: int) -> States:
 def _of_one_mobility(mechanism: Mechanism, states: list[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
     """The states, with ordinary ones in place of those that closure leaves more or fewer freedoms than most of these.
 
-    What vanishes in one branch of the loops need not in another: a kernel is for one, and tells the others.
+    What vanishes in one branch of the loops need not in another: a kernel is for one, and tells the others. Ordinary
+    states are of other branches, too, where other joints move; special ones may stand still for an instant.
     """
     counts = [freedoms(mechanism, q) for q, _ in states]
-    usual, _ = Counter(counts[-ORDINARY:]).most_common(1)[0]
-    ordinary = cycle([state for state, count in zip(states, counts, strict=True) if count == usual][-ORDINARY:])
-    return [state if count == usual else next(ordinary) for state, count in zip(states, counts, strict=True)]
+    drawn = [(count, moving(mechanism, q).tobytes()) for count, (q, _) in zip(counts, states, strict=True)][-ORDINARY:]
+    usual, _ = Counter(drawn).most_common(1)[0]
+    kept = [count == usual[0] for count in counts[:-ORDINARY]] + [kind == usual for kind in drawn]
+    ordinary = cycle([state for state, keep in zip(states, kept, strict=True) if keep][-drawn.count(usual) :])
+    return [state if keep else next(ordinary) for state, keep in zip(states, kept, strict=True)]
 
 
 def _with_errors(mechanism: Mechanism, q: Floats, v: Floats, special: int) -> States:

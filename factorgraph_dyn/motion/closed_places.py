@@ -86,10 +86,23 @@ def freedoms(mechanism: Mechanism, q: Floats) -> int:
 
 def locked_joints(place: Place) -> list[Joint]:
     """Joints that closure leaves no freedom."""
-    moves = np.zeros(place.mechanism.nv)
-    moves[place.group.entries] = np.abs(_motions(place)).max(axis=0, initial=0.0)
-    slices = place.mechanism.v_slices
-    return [joint for joint in place.group.joints if moves[slices[joint.name]].max() <= place.tolerance]
+    still, slices = _still(place), place.mechanism.v_slices
+    return [joint for joint in place.group.joints if still[slices[joint.name]].all()]
+
+
+def moving(mechanism: Mechanism, q: Floats) -> Mask:
+    """Which freedoms closure leaves a motion at a configuration, shape (nv,)."""
+    own, still = measured(mechanism), np.zeros(mechanism.nv, dtype=bool)
+    for group in loop_groups(own.mechanism):
+        still |= _still(Place(own.mechanism, q / own.q, group))
+    return ~still
+
+
+def _still(place: Place) -> Mask:
+    """Which freedoms a group leaves no motion, shape (nv,)."""
+    still = np.zeros(place.mechanism.nv, dtype=bool)
+    still[place.group.entries] = np.abs(_motions(place)).max(axis=0, initial=0.0) <= place.tolerance
+    return still
 
 
 def drive_all(mechanism: Mechanism, q: Floats, motors: Mask) -> bool:

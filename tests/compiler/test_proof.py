@@ -400,11 +400,14 @@ def test_wrenches_beside_loops_that_repeat_themselves_are_determined(wrench, det
     hang = fgd.Joint("hang", "revolute", four_bar.links[-1].name, "bob", axis=(1, 0, 0))
     names = {"F[shoulder]": f"F[{four_bar.joint_names[0]}]", "F[pin]": f"F[{four_bar.loops[0].name}]"}
     mechanism = replace(four_bar, links=(*four_bar.links, bob), joints=(*four_bar.joints, hang))
-    trial = Trial(mechanism, make_problem(mechanism, "forward"))
-    refusal = fgd.CompileError("not determined", variable=names.get(wrench, wrench))
+    asked = names.get(wrench, wrench)
+    trial = Trial(mechanism, make_problem(mechanism, "forward", outputs=["a", asked]))
     assert not trial.system.independent
-    assert trial.explains(refusal) != determined
-    assert not trial.explains(fgd.CompileError("not determined", variable="a[hang]"))
+    assert trial.explains(fgd.CompileError("not determined", variable=asked)) != determined
+    for other in ("a[hang]", "F[nobody asked]"):
+        assert not trial.explains(fgd.CompileError("not determined", variable=other))
+    unasked = Trial(mechanism, make_problem(mechanism, "forward"))
+    assert not unasked.explains(fgd.CompileError("no safe pivot", variable=asked))
 
 
 def test_torques_of_motions_that_move_no_mass_are_proved(no_cache):

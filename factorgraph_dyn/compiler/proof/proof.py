@@ -28,7 +28,7 @@ from factorgraph_dyn.compiler.proof.slopes import Slopes
 from factorgraph_dyn.compiler.proof.trials import SEED, Trials, in_any_branch, make_free, make_trials
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.problem import MATRIX, Problem
-from factorgraph_dyn.equations.quantities import QUANTITIES, derived_by, quantity, split_name
+from factorgraph_dyn.equations.quantities import QUANTITIES, derived_by, quantity, split_derivative, split_name
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_paths
@@ -134,7 +134,8 @@ class Trial:
         """Whether the problem has no answer, so that it is not how it was taken that a refusal is due to."""
         if not np.median(self.system.condition) < REGULAR:
             return True
-        return not self.system.independent and refusal.details.get("variable") in self._shared_wrenches
+        asked = {(split_derivative(output) or (output,))[0] for output in self.problem.outputs}
+        return not self.system.independent and refusal.details.get("variable") in asked & self._shared_wrenches
 
     @property
     def _shared_wrenches(self) -> set[str]:
