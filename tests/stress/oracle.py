@@ -351,9 +351,13 @@ class Answered:
 
     @cached_property
     def _usual_wrench(self) -> np.ndarray:
-        """The largest terms of any link's balance: what a wrench that should be zero is compared with."""
+        """The largest terms of any link's balance: what a wrench that should be zero is compared with.
+
+        Where links only slide, v x m v is one, as in any algebra of twists.
+        """
         oracle, length = self.oracle, self.oracle.length
         forces = [terms[3] for _, _, terms in oracle.pushes.values()]
+        forces += [LD(link.mass) * norm(oracle.bodies[link.name].u) ** 2 / length for link in oracle.mechanism.links]
         tau = self.all[oracle.nv : 2 * oracle.nv]
         force = max([*forces, np.abs(tau * oracle.units).max(initial=LD(0)) / length])
         return force * array([length, length, length, 1, 1, 1])

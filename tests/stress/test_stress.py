@@ -22,6 +22,7 @@ FOUND = (  # what long runs found: no answer where there is one, mended since
     (20261127, 713, None),  # equal bars in a branch where two of them turn as one
     (20261128, 631, None),  # a loop that holds something by 2e-8, which another one holds, too
     (20261129, 621, None),  # a redundant loop, and wrenches beside it
+    (20261201, 4337, None),  # a needle within 1e-8 of its axis beside a gear: wrong by 29 %
     (20261202, 1001, None),  # equal bars of which a sample strays to where two turn as one
     (20261201, 2334, None),  # cranks of one length, which a random start brings close to where their branches meet
     (20261129, 886, None),  # a home that one of twenty starts leads to

@@ -33,7 +33,7 @@ FORCES = (Torque, ExternalWrench)  # with these alone the graph is that of forwa
 TRIED = 8  # ordinary states at which readings are chosen
 WEAK = 30.0  # times less than all readings say: a choice of them that says so little at some state loses digits there
 BLIND = 1e6  # the same where nothing is left
-DEPENDENT = 1e-10  # share of the longest of orthogonal parts below which rows may depend on each other
+NEARLY_DEPENDENT = 1e-10  # share of the longest of orthogonal parts below which rows may depend on each other
 MOST_GROWTH = 1e4  # of coefficients, up to which a choice that sees more is taken: their squares lose digits
 
 Rows = tuple[Floats, Floats]
@@ -120,7 +120,7 @@ def _coefficients(chosen: Floats, rows: Floats) -> Floats:
     """C of rows = C chosen, in the sense of least squares."""
     Q, R = np.linalg.qr(chosen.T)
     diagonal = np.abs(np.diag(R))
-    if diagonal.min(initial=np.inf) > DEPENDENT * diagonal.max(initial=0.0):
+    if diagonal.min(initial=np.inf) > NEARLY_DEPENDENT * diagonal.max(initial=0.0):
         return np.asarray(np.linalg.solve(R, Q.T @ rows.T).T)
     return np.asarray(np.linalg.lstsq(chosen.T, rows.T, rcond=None)[0].T)  # twenty times as long
 

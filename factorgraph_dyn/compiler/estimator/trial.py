@@ -28,7 +28,7 @@ from factorgraph_dyn.model.sizes.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats
 
 _ROUNDED_ROW = 1e-13  # of the terms that a row is summed from
-_SILENT = 0.5  # share of the special states that may go unanswered: one choice of readings does not see all of them
+_MOST_SILENT = 0.5  # share of the special states that may go unanswered: one choice of readings does not see all
 
 
 class EstimateTrial:
@@ -96,7 +96,7 @@ class EstimateTrial:
             if found > accuracy:
                 accuracy, worst = found, name
         regular = self.condition < REGULAR
-        return Proof(accuracy, worst, self._counts(regular), self._counts(regular & ~answered), _SILENT)
+        return Proof(accuracy, worst, self._counts(regular), self._counts(regular & ~answered), _MOST_SILENT)
 
     def _counts(self, states: Mask) -> tuple[int, int]:
         ordinary = self.states.ordinary

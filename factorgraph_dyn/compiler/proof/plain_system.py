@@ -23,6 +23,7 @@ from factorgraph_dyn.compiler.proof.batch_algebra import transposed
 from factorgraph_dyn.compiler.proof.newton_euler import LEVERS, ManyStates, Response
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.model import Mechanism
+from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.sizes.carried import usual_inertia
 from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.spatial import Floats
@@ -68,7 +69,9 @@ class System:
         self.D = _joint_scales(here.mechanism, M)  # a = D a~, tau = tau~ / D
         moved = np.median(np.diagonal(M, axis1=1, axis2=2), axis=0)
         usual = usual_inertia(here.mechanism)  # joints of loops, or without any inertia, are moved by others
-        self.hollow = (moved > _NEEDLE * usual) & (moved < _HOLLOW * usual) & (not here.mechanism.is_closed_kind)
+        self.hollow = (moved > _NEEDLE * usual) & (moved < _HOLLOW * usual)
+        for group in loop_groups(here.mechanism):
+            self.hollow[group.entries] = False
         self.M = self.D[:, :, None] * M * self.D[:, None]
         self.unknown_a, self.unknown_tau = unknown_a, unknown_tau
         self.unit = natural(here.mechanism).v
