@@ -503,3 +503,19 @@ def test_a_needle_about_an_axis_that_is_almost_its_own(problem, tilt):
     kernel = fgd.compile(mechanism, problem)
     found = kernel([0.0]) if problem == "inverse_mass_matrix" else kernel([0.0], [0.0], [1.0])
     assert np.allclose(np.ravel(found), 1.0 / inertia, rtol=1e-9)
+
+
+@pytest.mark.parametrize("ordering", [None, "aba", "colamd"])
+def test_a_needle_about_an_axis_that_is_almost_its_own_beside_a_gear(ordering):
+    """It is no joint of a loop or gear, though the mechanism has one."""
+    tilt, needle = 1e-8, fgd.Link("needle", 3.0, (0.0, 0.0, -0.3), np.diag([0.08, 0.08, 0.0]))
+    wheels = [fgd.Link(name, 1.0, inertia=np.eye(3)) for name in ("wheel", "pinion")]
+    joints = [
+        fgd.Joint("hinge", "revolute", "base", "needle", axis=(0.0, tilt, -1.0)),
+        *(fgd.Joint(f"to_{wheel.name}", "revolute", "base", wheel.name) for wheel in wheels),
+    ]
+    gear = fgd.Coupling("gear", "to_pinion", "to_wheel", 2.0)
+    mechanism = fgd.Mechanism("needle", [fgd.Link("base"), needle, *wheels], joints, couplings=[gear])
+    inertia = (0.08 + 3.0 * 0.3**2) * tilt**2 / (1.0 + tilt**2)
+    kernel = fgd.compile(mechanism, "forward", ordering=ordering)
+    np.testing.assert_allclose(kernel(np.zeros(3), np.zeros(3), [1.0, 5.0, 0.0]), [1.0 / inertia, 1.0, 2.0], rtol=1e-9)
