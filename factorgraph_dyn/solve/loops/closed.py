@@ -12,6 +12,7 @@ Once a state; linear in the number of links and loops for orderings with bounded
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
@@ -43,6 +44,8 @@ InternalWrenches = Literal["least_norm", "error", "planar"]
 INTERNAL_WRENCHES: tuple[str, ...] = get_args(InternalWrenches)
 MOVED = 1e-6  # a probe of unit forces moves an entry by more than this where it is not unique
 SUSPICIOUS_LOOP_GROWTH = 2e4  # of misfits, below the condition 1e6 that is warned of: an estimate may be low
+EXPLAINED = 1e-14  # backward error that rounding explains, a hundred times
+LIGHTER = 1e-2  # ties beside which what loops hardly hold is heavy
 WIDE_WEIGHTS = 1e2  # objectives further apart than this are minimised one torque after the other
 WRENCH = 6
 DENSE_LIMIT = 200  # freedoms and constraints above which conditioning is not looked into
@@ -95,6 +98,8 @@ def solve_closed(
         if options.internal_wrenches == "planar":
             _check_planar(error)
         raise singularity.contradiction(state, known, external, error) from error
+    if residual > EXPLAINED and not singularity.is_faint(state):
+        values, residual = _by_lighter_ties(problem, values, residual, chosen, options.residual_tolerance)
     if _is_wide(objectives):
         values = _minimised(mechanism, problem, values, ordering)
         residual = _check_residual(problem, system.rows, values, chosen, options.residual_tolerance)
@@ -203,6 +208,23 @@ def _check_residual(problem: _Problem, rows: Rows, values: Values, ordering: Ord
     residual, worst = rows.backward_error(rows.missed(x), QUIET_LOOPS)
     check_residual(residual, worst, problem.graph, ordering, tolerance)
     return residual
+
+
+def _by_lighter_ties(
+    problem: _Problem, values: Values, residual: float, ordering: Ordering, tolerance: float
+) -> tuple[Values, float]:
+    """The answer and its residual or, where that is less, those of lighter ties.
+
+    Next to a motion that loops hold by about as much as ties pull, steps towards the physics make no progress.
+    """
+    lighter = with_ties(problem.physics, problem.objectives, problem.ties, LIGHTER)
+    with suppress(SingularSystemError, ResidualError):
+        system = LayeredSystem(problem.physics, lighter, problem.objectives, ordering)
+        found = system.solve()
+        less = _check_residual(problem, system.rows, found, ordering, tolerance)
+        if less < residual:
+            return found, less
+    return values, residual
 
 
 def _not_unique(

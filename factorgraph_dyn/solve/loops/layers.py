@@ -57,16 +57,19 @@ FORCES = ("F", "lambda")  # kinds of variables that ties hold
 Values = dict[Variable, Floats]
 
 
-def with_ties(graph: LinearGraph, objectives: Iterable[Factor], tied: Mapping[Variable, Floats]) -> LinearGraph:
+def with_ties(
+    graph: LinearGraph, objectives: Iterable[Factor], tied: Mapping[Variable, Floats], share: float = 1.0
+) -> LinearGraph:
     """All rows of the three layers in one graph, weighted.
 
     Args:
         graph: The physics, in units that suit it.
         objectives: Soft rows over variables of the graph.
         tied: Variables pulled towards zero, and how strongly each of their entries is, of order one.
+        share: Of the usual weight of these ties.
     """
     soft = [weighted(factor, OBJECTIVE_WEIGHT) for factor in objectives]
-    weight = tie_weight(graph, bool(soft))
+    weight = share * tie_weight(graph, bool(soft))
     ties = [
         Factor("tie", variable.owner, ((variable, weight * np.diag(pull)),), np.zeros(variable.size))
         for variable, pull in tied.items()

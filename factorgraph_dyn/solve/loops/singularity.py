@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, State
 from factorgraph_dyn.equations.inputs import Inputs, joint_forces
@@ -171,6 +172,18 @@ def warn_of_lost_closure(state: State) -> bool:
     return bool(lost)
 
 
+def is_faint(state: State) -> bool:
+    """Whether loops hold a motion by less than counts, and by more than rounding does."""
+    _, values, _ = np.linalg.svd(closure_rows(own_state(state)).own_J, full_matrices=False)
+    return bool(len(_faint(state.mechanism, values)[1]))
+
+
+def _faint(mechanism: Mechanism, values: Floats) -> tuple[Floats, npt.NDArray[np.intp]]:
+    """Singular values of closure as shares, levers being of order one in own units, and which of them are faint."""
+    shares = values / max(values.max(initial=0.0), 1.0)
+    return shares, np.flatnonzero((shares > FAINTEST) & (shares <= rank_tolerance(mechanism)))
+
+
 def warn_of_faint_closure(state: State) -> bool:
     """Whether loops hold a motion by less than counts, and by more than rounding does; warns if so.
 
@@ -178,8 +191,7 @@ def warn_of_faint_closure(state: State) -> bool:
     """
     mechanism, rows = state.mechanism, closure_rows(own_state(state))
     left, values, _ = np.linalg.svd(rows.own_J, full_matrices=False)
-    shares = values / max(values.max(initial=0.0), 1.0)  # levers are of order one in the mechanism's units
-    faint = np.flatnonzero((shares > FAINTEST) & (shares <= rank_tolerance(mechanism)))
+    shares, faint = _faint(mechanism, values)
     if not len(faint):
         return False
     parts = np.abs(left[:, faint]).max(axis=1)
