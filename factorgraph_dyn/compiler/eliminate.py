@@ -191,15 +191,11 @@ class Elimination:
     def _left_of(self, unknown: Unknown) -> tuple[int, ...]:
         """Eliminate an unknown's columns as long as they have good pivots; those that are left."""
         columns = set(unknown.columns)
-        while columns and (pivot := self.choose(columns)) is not None and self._need_not_wait(pivot):
+        while columns and (pivot := self.choose(columns)) is not None and self.pivots.need_not_wait(pivot):
             columns.remove(pivot.column)
             self.result.quality = min(self.result.quality, pivot.quality)
             self._apply(pivot)
         return tuple(column for column in unknown.columns if column in columns)
-
-    def _need_not_wait(self, pivot: Pivot) -> bool:
-        """Whether no later pivot can be better."""
-        return self.pivots.is_good(pivot) and (not self.noisy or self.pivots.is_sharp(pivot))
 
     def eliminate(self, unknown: Unknown) -> None:
         """Take one unknown out of all rows; what no row determines becomes a parameter."""

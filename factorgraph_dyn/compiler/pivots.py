@@ -136,8 +136,10 @@ class Pivots:
         """Whether a pivot is large in all samples, and has one sign."""
         return pivot.everywhere >= GOOD_QUALITY and self.keeps_sign(self.rows[pivot.row][pivot.column])
 
-    def is_sharp(self, pivot: Pivot) -> bool:
-        """Whether a pivot is exact to some digits: what is left of a row that cancelled almost whole is not."""
+    def need_not_wait(self, pivot: Pivot) -> bool:
+        """Whether a pivot is good, and exact: what is left of a row that cancelled almost whole is not."""
+        if not self.is_good(pivot) or not self.noisy:
+            return self.is_good(pivot)
         entry = abs(self.rows[pivot.row][pivot.column])
         self._find_blurs({entry} - self._blurs.keys())
         return self._blurs[entry] <= _SHARP_ENOUGH
