@@ -120,8 +120,9 @@ def _drawn(mechanism: Mechanism, seed: int) -> States:
 def _of_one_mobility(mechanism: Mechanism, states: list[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
     """The states, with ordinary ones in place of those that closure leaves more or fewer freedoms than most of these.
 
-    What vanishes in one branch of the loops need not in another: a kernel is for one, and tells the others. Ordinary
-    states are of other branches, too, where other joints move; special ones may stand still for an instant.
+    What vanishes in one branch of the loops need not in another: a kernel is for one, and tells the others. Where
+    other joints move, too, an ordinary state is of another branch; at a special one a joint may stand still for an
+    instant.
     """
     counts = [freedoms(mechanism, q) for q, _ in states]
     drawn = [(count, moving(mechanism, q).tobytes()) for count, (q, _) in zip(counts, states, strict=True)][-ORDINARY:]

@@ -43,6 +43,12 @@ def _random_coordinates(joint: Joint, rng: np.random.Generator, length: float) -
     return reflected(q, lower, upper)
 
 
+def places_at(mechanism: Mechanism, q: Floats) -> list[Place]:
+    """Every group of a mechanism at a configuration in the units of the caller."""
+    own = measured(mechanism)
+    return [Place(own.mechanism, q / own.q, group) for group in loop_groups(own.mechanism)]
+
+
 def is_closed(place: Place) -> bool:
     """Whether a group is closed as well as its mechanism demands."""
     return place.opening <= place.mechanism.closure_tolerance
@@ -67,9 +73,7 @@ def regularity(place: Place) -> float:
 
 def least_regularity(mechanism: Mechanism, q: Floats) -> float:
     """The regularity of a mechanism's least regular group at a configuration."""
-    own = measured(mechanism)
-    places = (Place(own.mechanism, q / own.q, group) for group in loop_groups(own.mechanism))
-    return min(map(regularity, places), default=1.0)
+    return min(map(regularity, places_at(mechanism, q)), default=1.0)
 
 
 def rank(place: Place) -> int:
@@ -79,9 +83,7 @@ def rank(place: Place) -> int:
 
 def freedoms(mechanism: Mechanism, q: Floats) -> int:
     """How many motions closure leaves a mechanism at a configuration."""
-    own = measured(mechanism)
-    places = (Place(own.mechanism, q / own.q, group) for group in loop_groups(own.mechanism))
-    return mechanism.nv - sum(rank(place) for place in places)
+    return mechanism.nv - sum(map(rank, places_at(mechanism, q)))
 
 
 def locked_joints(place: Place) -> list[Joint]:
@@ -92,9 +94,9 @@ def locked_joints(place: Place) -> list[Joint]:
 
 def moving(mechanism: Mechanism, q: Floats) -> Mask:
     """Which freedoms closure leaves a motion at a configuration, shape (nv,)."""
-    own, still = measured(mechanism), np.zeros(mechanism.nv, dtype=bool)
-    for group in loop_groups(own.mechanism):
-        still |= _still(Place(own.mechanism, q / own.q, group))
+    still = np.zeros(mechanism.nv, dtype=bool)
+    for place in places_at(mechanism, q):
+        still |= _still(place)
     return ~still
 
 

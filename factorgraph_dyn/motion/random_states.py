@@ -29,6 +29,7 @@ from factorgraph_dyn.motion.closed_places import (
     closes_like,
     is_closed,
     locked_joints,
+    places_at,
     random_configuration,
     rank,
     with_coordinates,
@@ -205,9 +206,8 @@ def _usual_strengths(mechanism: Mechanism) -> list[Floats]:
 
 def _strengths(mechanism: Mechanism, q: Floats) -> list[Floats]:
     """The singular values of each group's closure, in own units."""
-    own = measured(mechanism)
-    places = (Place(own.mechanism, q / own.q, group) for group in loop_groups(own.mechanism))
-    return [np.asarray(np.linalg.svd(place.weighed, compute_uv=False), dtype=float) for place in places]
+    spectra = (np.linalg.svd(place.weighed, compute_uv=False) for place in places_at(mechanism, q))
+    return [np.asarray(values, dtype=float) for values in spectra]
 
 
 def _with_loose(mechanism: Mechanism, q: Floats, anywhere: Floats) -> Floats:
