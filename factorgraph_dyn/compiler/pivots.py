@@ -19,7 +19,7 @@ The work runs once a pivot.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -36,6 +36,7 @@ _ROW_ROUNDING = 1e-6  # part of a row's usual scale that is taken for rounding
 _FAINT = 0.1  # of the same unknown's other entries in a row: what is smaller decides nothing that they leave open
 _SHARP = 1e-12  # relative error below which an entry is as exact as any
 _SHARP_ENOUGH = 1e-11  # relative error up to which an entry divides without waiting for another
+_OTHERS = 0.01  # weight of the errors of a row's other entries beside the pivot's own
 _BLURRED = 30.0  # times the relative error of the column's most exact entry
 DIVIDES_NOTHING = 1e-14  # part of its row's scale below which an entry divides nothing
 _DIVISION = 10  # operations that a division weighs
@@ -93,12 +94,13 @@ class Pivots:
         self.known_scales = scales
         self._scales: dict[int, Samples] = {}
         self._reaches: dict[int, int] = {}
-        self._blurs: dict[int, float] = {}
+        self._row_errors: dict[int, Samples] = {}
 
     def forget(self, number: int) -> None:
         """Take note that a row has changed."""
         self._scales.pop(number, None)
         self._reaches.pop(number, None)
+        self._row_errors.pop(number, None)
 
     def choose(self, columns: set[int]) -> Pivot | None:
         """The best pair of a row and one of the columns; None where no row holds any of them.
@@ -140,9 +142,7 @@ class Pivots:
         """Whether a pivot is good, and exact: what is left of a row that cancelled almost whole is not."""
         if not self.is_good(pivot) or not self.noisy:
             return self.is_good(pivot)
-        entry = abs(self.rows[pivot.row][pivot.column])
-        self._find_blurs({entry} - self._blurs.keys())
-        return self._blurs[entry] <= _SHARP_ENOUGH
+        return self._blurs(pivot.column, [pivot.row])[0] <= _SHARP_ENOUGH
 
     def is_nothing(self, pivot: Pivot) -> bool:
         """Whether a pivot is less than rounding of its row at all samples, as 6e-17 written for zero is."""
@@ -164,21 +164,35 @@ class Pivots:
 
     def _blurred(self, columns: set[int]) -> set[tuple[int, int]]:
         """The columns and rows whose entries are far less exact than others of the column, as what cancelled is."""
-        entries = {column: {n: abs(self.rows[n][column]) for n in self.holding[column]} for column in columns}
-        self._find_blurs({entry for held in entries.values() for entry in held.values()} - self._blurs.keys())
         found: set[tuple[int, int]] = set()
-        for column, held in entries.items():
-            blurs = {number: self._blurs[entry] for number, entry in held.items()}
-            limit = max(_SHARP, _BLURRED * min(blurs.values(), default=0.0))
-            found.update((column, number) for number, blur in blurs.items() if blur > limit)
+        for column in columns:
+            numbers = list(self.holding[column])
+            blurs = self._blurs(column, numbers)
+            limit = max(_SHARP, _BLURRED * min(blurs, default=0.0))
+            found.update((column, number) for number, blur in zip(numbers, blurs, strict=True) if blur > limit)
         return found
 
-    def _find_blurs(self, entries: set[int]) -> None:
-        """Find the usual relative errors of entries, all at once."""
-        refs = list(entries)
-        if refs:
-            errors = np.array([self.samples.error(ref) for ref in refs]) / self.samples.sizes(refs)
-            self._blurs.update(zip(refs, np.median(errors[:, self.samples.special :], axis=1).tolist(), strict=True))
+    def _blurs(self, column: int, numbers: Sequence[int]) -> list[float]:
+        """Usual relative errors of rows' entries in a column; those of the rows beside them weigh, too.
+
+        An entry may be exact by itself, as a product of small constants is, where little more than rounding is left of
+        the rest of its row.
+        """
+        if not numbers:
+            return []
+        refs = [self.rows[number][column] for number in numbers]
+        own = np.array([self.samples.error(ref) for ref in refs])
+        others = np.array([self._row_error(number) for number in numbers]) / self.units[column]
+        blurs = np.maximum(own, _OTHERS * others) / self.samples.sizes(refs)
+        usual: list[float] = np.median(blurs[:, self.samples.special :], axis=1).tolist()
+        return usual
+
+    def _row_error(self, number: int) -> Samples:
+        """The largest error of a row's unknown entries at every sampled state, columns in common units."""
+        if number not in self._row_errors:
+            held = [(self.units[column], ref) for column, ref in self.rows[number].items() if column in self.holding]
+            self._row_errors[number] = np.max([unit * self.samples.error(ref) for unit, ref in held], axis=0)
+        return self._row_errors[number]
 
     def _second_best(self, found: tuple[_Cost, Pivot]) -> tuple[float, ...]:
         """The order of pairs of which none is good everywhere and keeps its sign."""
