@@ -42,3 +42,4 @@ CAREFUL = (
     replace(_AS_GIVEN, refine=True),
     replace(CHEAP, refine=True),  # other states choose other readings of estimators, some of which say more
 )
+CAREFUL_ESTIMATES = CAREFUL[::-1]  # squares of noises lose digits, which refining gives back

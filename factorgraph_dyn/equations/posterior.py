@@ -128,7 +128,7 @@ class Basis:
     def combinations(self, rows: Floats) -> Floats:
         """Rows of at most unit length as combinations of the chosen ones, shape (m, r)."""
         seen = rows @ self.Q.T
-        sharp = np.minimum.accumulate(np.array([1.0, *self.left]))[1:]
+        sharp = np.minimum.accumulate(np.array([1.0, *self.left]))[:-1]
         seen[np.abs(seen) < ROUNDING / sharp] = 0.0
         return np.asarray(np.linalg.solve(self._triangle.T, seen.T).T)
 

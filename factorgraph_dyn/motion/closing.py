@@ -39,27 +39,32 @@ TELLING = 1e-2  # tolerances up to this are proposed to the user: more is not a 
 
 
 class Place:
-    """A group of constraints at a configuration in own units."""
+    """A group of constraints at a configuration in own units.
+
+    Attributes:
+        found: The constraints.
+        error: What is open of them, shape (rows,).
+        weights: What rows are multiplied by before they are weighed against each other, shape (rows,).
+        size: Of the error, its rows so multiplied, as steps weigh them.
+        total: Of the error as it is, which ends small, too.
+    """
 
     def __init__(self, mechanism: Mechanism, q: Floats, group: Group) -> None:
         self.mechanism, self.q, self.group = mechanism, q, group
         self.found = constraints(mechanism, q, group.members)
         self.error = np.concatenate([constraint.error for constraint in self.found])
-        self.size = float(np.linalg.norm(self.error))
+        self.weights = row_weights(self.found)
+        self.size = float(np.linalg.norm(self.weights * self.error))
+        self.total = float(np.linalg.norm(self.error))
 
     @cached_property
     def J(self) -> Floats:
         """The Jacobian at the group's entries, shape (rows, entries)."""
         return group_jacobian(self.found, self.group)
 
-    @cached_property
-    def weights(self) -> Floats:
-        """What rows are multiplied by before they are weighed against each other, shape (rows,)."""
-        return row_weights(self.found)
-
     @property
     def weighed(self) -> Floats:
-        """The Jacobian with its rows so multiplied."""
+        """The Jacobian with its rows multiplied by their weights."""
         return np.asarray(self.weights[:, None] * self.J)
 
     @property
@@ -162,7 +167,7 @@ def descend(
     moves = np.ones(len(place.group.entries), dtype=bool) if free is None else free[place.group.entries]
     sizes, radius = [place.size], place.reach
     share, steps = STALLED
-    while len(sizes) <= iterations and place.size > CONVERGED:
+    while len(sizes) <= iterations and place.total > CONVERGED:
         following, radius = _lower(place, moves, limits, radius)
         if following is None:
             break
@@ -180,11 +185,11 @@ def _lower(
     settled = place.size <= SETTLED
     for _ in range(1 if settled else HALVINGS):
         x = _step(place, moves, limits, radius)
-        promised = place.size - float(np.linalg.norm(place.error + place.J @ x))
+        promised = place.size - float(np.linalg.norm(place.weights * (place.error + place.J @ x)))
         if promised < STATIONARY * place.size:
             break
         there = place.moved(x)
-        if place.size - there.size > (0.5 * place.size if settled else KEPT * promised):
+        if there.total < 0.5 * place.total if settled else place.size - there.size > KEPT * promised:
             return there, min(2.0 * radius, place.reach)
         radius = 0.5 * min(radius, float(np.abs(x).max()))
     return None, radius

@@ -67,13 +67,17 @@ class EstimateTrial:
         return posterior(evidence, dependence(self.mechanism), None)
 
     def _terms(self, evidence: list[Evidence]) -> list[Floats]:
-        """Sizes of what the basis' rows are summed from at each state, of which locked joints keep nothing."""
+        """Sizes of what means of the basis' rows are made of at each state: of the terms of all rows they follow.
+
+        Locked joints keep nothing of theirs.
+        """
         everything = np.eye(len(self.plain.units))
         z = np.array([found.mean(found.basis.combinations(everything)) for found in self.posteriors])
         found = []
         for rows, sizes, known in zip(evidence, self.plain.row_sizes(z), self.posteriors, strict=True):
             unit, lengths = of_unit_length(rows, dependence(self.mechanism))
-            found.append((unit.y_terms + sizes / lengths)[known.basis.chosen])
+            terms = unit.y_terms + sizes / lengths
+            found.append(terms[known.basis.chosen] + np.abs(known.gain * lengths) @ terms)
         return found
 
     def explains(self, refusal: CompileError) -> bool:

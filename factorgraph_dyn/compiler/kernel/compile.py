@@ -37,7 +37,7 @@ from factorgraph_dyn.compiler.kernel.kernel import Kernel, KernelPlan
 from factorgraph_dyn.compiler.kernel.refusals import refused, unproved
 from factorgraph_dyn.compiler.program import Operand, Operations
 from factorgraph_dyn.compiler.proof.proof import Proof, Trial
-from factorgraph_dyn.compiler.route import CAREFUL, CHEAP, Route
+from factorgraph_dyn.compiler.route import CAREFUL, CAREFUL_ESTIMATES, CHEAP, Route
 from factorgraph_dyn.compiler.trace import Traced, trace
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.equations.inputs import ContactLike
@@ -287,7 +287,7 @@ def _proved(
     made: list[_Made] = []
     refusals: list[CompileError] = []
     trial = trial or _trial(mechanism, problem)
-    for route in (CHEAP, *CAREFUL):
+    for route in (CHEAP, *(CAREFUL_ESTIMATES if problem.measurements else CAREFUL)):
         try:
             known = traced if route == CHEAP else None
             made.append(_attempt(trial, mechanism, problem, ordering, route, host, known))
@@ -299,7 +299,7 @@ def _proved(
             if route == CHEAP:
                 raise
         else:
-            if made[-1].proof.is_good:
+            if made[-1].proof.is_good or (route.refine and made[-1].proof.holds):  # others would not be better
                 break
     if not made:
         raise refused(mechanism, refusals[0])

@@ -74,11 +74,21 @@ def dual_sizes(V: Floats, F: Floats) -> Floats:
     return np.stack([moment * w + force * v, force * w], axis=-1)
 
 
+def dual_terms(V: Floats, F: Floats) -> Floats:
+    """What ad_V^T F is summed from, entry by entry, all of one sign."""
+    w, v, moment, force = (np.abs(part) for part in (V[..., :3], V[..., 3:], F[..., :3], F[..., 3:]))
+    return np.concatenate([_cross(moment, w, 1.0) + _cross(force, v, 1.0), _cross(force, w, 1.0)], axis=-1)
+
+
 def cross(a: Floats, b: Floats) -> Floats:
     """The products a x b, shape (..., 3)."""
+    return _cross(a, b, -1.0)
+
+
+def _cross(a: Floats, b: Floats, sign: float) -> Floats:
     product = np.empty(np.broadcast_shapes(a.shape, b.shape))
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        product[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
+        product[..., i] = a[..., j] * b[..., k] + sign * (a[..., k] * b[..., j])
     return product
 
 

@@ -31,6 +31,7 @@ from factorgraph_dyn.compiler.proof.batch_algebra import (
     column_norms,
     dual_brackets,
     dual_sizes,
+    dual_terms,
     inverse_adjoints,
     inverse_poses,
     norms,
@@ -79,6 +80,8 @@ class Response:
         A, A_size: Link accelerations by link, shapes (states, columns, 6) and (states, columns, 2).
         F, F_size: Joint wrenches by joint.
         missed, missed_size: By how much closure is missed, shape (states, columns, rows).
+        loads: Wrenches from outside that were acting.
+        still: Whether gravity, velocities and losses were left out.
     """
 
     tau: Floats
@@ -89,6 +92,8 @@ class Response:
     F_size: Mapping[str, Floats]
     missed: Floats
     missed_size: Floats
+    loads: Loads
+    still: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +247,23 @@ class ManyStates:
             tau += self.losses[:, None]
             tau_size = np.hypot(tau_size, self.losses[:, None])
         missed, missed_size = self._missed(a, A, still), self._missed_size(a, A_size, still)
-        return Response(tau, tau_size, A, A_size, F, F_size, missed, missed_size)
+        return Response(tau, tau_size, A, A_size, F, F_size, missed, missed_size, loads, still)
+
+    def torque_terms(self, asked: Response) -> Floats:
+        """What torques are summed from entry by entry in the links' frames, shape (states, columns, nv).
+
+        The sizes of a response are norms, which know nothing of what a needle has along itself.
+        """
+        terms = {link: np.abs(wrench) for link, wrench in asked.loads.wrench.items()}
+        tau = np.abs(asked.tau)
+        for joint in reversed(self.joints.values()):
+            G, V = self.numbers.inertia[joint.child], self.V[joint.child][:, None]
+            here = np.abs(asked.A[joint.child]) @ np.abs(G) + terms.get(joint.child, 0.0)
+            if not asked.still:
+                here = here + dual_terms(V, V @ G)
+            terms[joint.parent] = terms.get(joint.parent, 0.0) + here @ np.abs(joint.Ad)
+            tau[..., self.mechanism.v_slices[joint.name]] += here @ np.abs(joint.S)
+        return tau
 
     def mass_matrix(self) -> Floats:
         """The responses of the tree's torques to unit accelerations, shape (states, nv, nv).

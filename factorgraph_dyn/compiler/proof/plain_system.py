@@ -33,6 +33,7 @@ CANCELLED = 1e-3  # of the terms that make an answer, below which it is measured
 TINY = float(np.finfo(np.float64).tiny)
 _LEAST_INERTIA = 1e-10  # of what a joint usually moves
 _HOLLOW = 1e-8  # of the inertia that a joint carries: what rounding of that may do to less says nothing
+_ENTRIES = 1e-3  # weight of the terms of such a joint's torque, entry by entry, beside it: rounding of these is left
 _NEEDLE = 1e-20  # of the inertia that a joint carries: what a needle has about itself where its axis is rounded
 _AT_REST = 1e-5  # of what the torques would do to joints that no closure held, for those that it keeps from moving
 _CARRIED = 1e3  # condition up to which rounding of what is pushed may be carried to what stays
@@ -65,6 +66,7 @@ class System:
     """
 
     def __init__(self, here: ManyStates, unknown_a: Mask, unknown_tau: Mask) -> None:
+        self.here = here
         M, (J, J_size) = here.mass_matrix(), here.closure_jacobian()
         self.D = _joint_scales(here.mechanism, M)  # a = D a~, tau = tau~ / D
         moved = np.median(np.diagonal(M, axis1=1, axis2=2), axis=0)
@@ -146,11 +148,11 @@ class System:
     def _plain_blur(self, asked: Response, tau: Floats) -> Floats:
         """What rounding of the torques themselves does: a needle that turns about itself has its inertia as given.
 
-        By the terms of its balances, of which next to nothing is left, any answer would be as good as another.
+        By the norms of its balances' terms, of which next to nothing is left, any answer would be as good as another.
         """
         if not self.hollow.any():
             return np.zeros(1)
-        pushed = self.D[:, None] * np.hypot(asked.tau, tau)
+        pushed = self.D[:, None] * np.hypot(np.hypot(asked.tau, tau), _ENTRIES * self.here.torque_terms(asked))
         size = np.concatenate([_spread(self.read, asked.missed_size), _spread(self.free, pushed)], axis=-1)
         return np.asarray(_spread(self.inverse, size).max(axis=1, keepdims=True))  # columns answer for each other
 
