@@ -1,6 +1,7 @@
 """Couplings in chains of any ratios: they are linear and independent, and so can always be closed."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,3 +75,18 @@ def test_rings_of_gears_are_closed_by_few_digits():
     ring = fgd.Coupling("back", "j2", "j0", 1.5 + 1e-9, 1.5 * OFFSET)  # what the others say already, to nine digits
     mechanism = fgd.Mechanism("ring", mechanism.links, mechanism.joints, couplings=[*mechanism.couplings, ring])
     assert freedoms(mechanism, mechanism.neutral()) == 1
+
+
+@pytest.mark.parametrize("ratio", [10.0, 120.0, -120.0, 1e4])
+def test_a_loop_closes_from_anywhere_with_a_geared_motor(ratio):
+    """Steps that close the loop are not refused for what they do to the gear, which counts by its ratio."""
+    bar = fgd.robots.four_bar()
+    crank, rotor = bar.joints[0], fgd.Link("rotor", 0.1, inertia=np.eye(3) * 1e-4)
+    spin = fgd.Joint("spin", "continuous", bar.base, "rotor", axis=crank.axis)
+    gear = fgd.Coupling("gear", "spin", crank.name, ratio)
+    mechanism = replace(bar, links=(*bar.links, rotor), joints=(*bar.joints, spin), couplings=(gear,))
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        q = rng.uniform(-np.pi, np.pi, mechanism.nq)
+        q[-1] = ratio * q[0]
+        assert mechanism.closure_error(mechanism.close(q)) <= 1e-14 * max(1.0, abs(ratio))

@@ -27,7 +27,13 @@ FOUND = (  # what long runs found: no answer where there is one, mended since
     (20261202, 1001, None),  # equal bars of which a sample strays to where two turn as one
     (20261201, 2334, None),  # cranks of one length, which a random start brings close to where their branches meet
     (20261129, 886, None),  # a home that one of twenty starts leads to
+    (20261205, 1596, None),  # a gear of 120 : 1 in a loop, which no random start closed
+    (20261203, 176, None),  # what is left of a redundant loop: a small pivot, exact by itself, in a blurred row
+    (20261205, 6418, None),  # a needle within 1e-4 of its axis: right, where the proof knew no better
     (77, 298, "estimate"),  # one choice of readings, silent at a third of the quarter turns
+    (82, 213, "estimate"),  # a small coefficient of a weak reading, which the proof's own answer had taken for rounding
+    (82, 435, "estimate"),  # a gear of 1000 : 1, which readings of forces see next to nothing of
+    (82, 233, "estimate"),  # noises over twenty decades
     (83, 68, "estimate"),  # squares of weights, and corrections that lose digits by them
     (82, 52, "estimate"),  # gains of accelerations that exact readings tell: none, but for rounding
 )
