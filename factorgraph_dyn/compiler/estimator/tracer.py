@@ -9,7 +9,8 @@ noises e of all readings, r_1 = L_1 e, are the least that agree with them:
 
     D e = d        D = (L_2 - C L_1) / s_2,   d = (h - y_2) / s_2        e = D^T (D D^T)^-1 d
 
-one small symmetric system, as large as there are more readings than it takes. With r_1 known the graph is eliminated
+one small symmetric system, as large as there are more readings than it takes; the route that refines has e from rows
+of D made orthogonal, since squares of noises that are far apart lose digits. With r_1 known the graph is eliminated
 again: its matrix is the same, and costs nothing (equal values are one node). Estimation is forward dynamics, twice.
 """
 
