@@ -399,7 +399,9 @@ def test_wrenches_beside_loops_that_repeat_themselves_are_determined(wrench, det
     bob = fgd.Link("bob", 1.0, (0.0, 0.0, -0.1), 0.01 * np.eye(3))
     hang = fgd.Joint("hang", "revolute", four_bar.links[-1].name, "bob", axis=(1, 0, 0))
     names = {"F[shoulder]": f"F[{four_bar.joint_names[0]}]", "F[pin]": f"F[{four_bar.loops[0].name}]"}
-    mechanism = replace(four_bar, links=(*four_bar.links, bob), joints=(*four_bar.joints, hang))
+    around = fgd.Loop("around", "floating", four_bar.base, "bob")  # holds nothing
+    loops = (*four_bar.loops, around)
+    mechanism = replace(four_bar, links=(*four_bar.links, bob), joints=(*four_bar.joints, hang), loops=loops)
     asked = names.get(wrench, wrench)
     trial = Trial(mechanism, make_problem(mechanism, "forward", outputs=["a", asked]))
     assert not trial.system.independent

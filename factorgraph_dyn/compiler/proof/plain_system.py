@@ -63,6 +63,7 @@ class System:
     Attributes:
         condition: Of the system, infinite where it does not determine its unknowns, shape (states,).
         independent: Whether no equation of closure repeats others.
+        idle: Forces of closure that move no joint, a column each, shape (states, columns, rows).
     """
 
     def __init__(self, here: ManyStates, unknown_a: Mask, unknown_tau: Mask) -> None:
@@ -98,6 +99,7 @@ class System:
         self.read = transposed(U[:, :, :rank] / s[:, None, :rank] / norms)  # closure's rows to independent ones
         self.spread = np.where(ranks == rank, s[:, 0] / s[:, rank - 1] if rank else 1.0, np.inf)
         self.independent, self.lever_sizes = rank == rows, size
+        self.idle = transposed(U[:, :, rank:] / norms)
 
     def _assemble(self) -> None:
         u, w = self.unknown_a, self.unknown_tau

@@ -31,7 +31,6 @@ from factorgraph_dyn.equations.problem import MATRIX, Problem
 from factorgraph_dyn.equations.quantities import QUANTITIES, derived_by, quantity, split_derivative, split_name
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.model.loop_groups import loop_paths
 from factorgraph_dyn.model.sizes.units import natural, natural_rate
 from factorgraph_dyn.spatial import Floats
 
@@ -39,6 +38,7 @@ ALLOWED = 1e-9  # largest relative error of a kernel that is given away
 GOOD = 1e-10  # error above which a more careful route, whose kernel is slower, is tried
 REGULAR = 1e8  # condition up to which an ordinary state has to be answered
 SILENT = 0.25  # share of the special states that may go unanswered
+_SHARED = 1e-6  # of the largest wrench of idle forces, above which one is no rounding
 _REFINEMENTS = 3  # of what a kernel does not say; each gains as many digits as the condition leaves
 
 _FORCES = (QUANTITIES["tau"], QUANTITIES["F"])
@@ -139,10 +139,13 @@ class Trial:
 
     @property
     def _shared_wrenches(self) -> set[str]:
-        """Wrenches that loops which repeat each other share in many ways: their own, and those of joints on them."""
-        loops = self.mechanism.loops
-        names = {joint.name for loop in loops for way in loop_paths(self.mechanism, loop) for joint in way}
-        return {f"F[{name}]" for name in names | {loop.name for loop in loops}}
+        """Wrenches that loops which repeat each other share in many ways: what their idle forces do to them."""
+        idle, unit = self.system.idle, natural(self.mechanism).wrench
+        loads, of_loops = self.here.loop_loads(idle, np.abs(idle))
+        still = self.here.response(np.zeros((*idle.shape[:2], self.mechanism.nv)), still=True, loads=loads)
+        wrenches = {**still.F, **{name: F for name, (F, _) in of_loops.items()}}
+        sizes = {name: np.abs(F / unit).max(initial=0.0) for name, F in wrenches.items()}
+        return {f"F[{name}]" for name, size in sizes.items() if size > _SHARED * max(sizes.values())}
 
     def _pushes(self) -> dict[str, Floats]:
         """Wrenches from outside by link or frame, of the size of the links' weights."""
