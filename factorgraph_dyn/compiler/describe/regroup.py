@@ -42,6 +42,7 @@ from factorgraph_dyn.spatial import Array, Floats
 _DIFFERENCE_ROUNDING = 1e-14  # of a difference beside its terms, and of the entries of an axis
 _BLOCK_ROUNDING = 1e-15  # of the largest entry of a block
 _LEAST_LEVER = 1 / 64  # of the longest: over shorter ones first moments become masses that swamp the others
+_SLENDER = 1e-4  # of a body's largest moment of inertia across an axis: below, more than four digits may cancel
 _MOMENT, _ROTATIONAL = slice(1, 4), slice(4, COUNT)
 _SQUARES, _PRODUCTS = [4, 6, 9], [5, 7, 8]  # moments and products of inertia
 
@@ -96,7 +97,8 @@ def regrouped(mechanism: Mechanism, *, moving: bool = False) -> Mechanism:
             link, _, T = carriers[joint.name]
             lever = levers.get(joint.name)
             flattens = moving and joint.is_hinge and _has_products(parameters[joint.child])
-            read, unit = unfelt(joint, flat=flattens)
+            slender = not moving and joint.is_hinge and _is_slender(parameters[joint.child], joint.axes[0])
+            read, unit = unfelt(joint, flat=flattens, disc=not slender)
             if lever is not None:
                 read, unit = read[1:], unit[:, 1:]
             _hand(parameters, joint.child, link, T, read, unit)
@@ -192,12 +194,25 @@ def _has_products(parameters: Array) -> bool:
     return sum(bool(product != 0.0) for product in parameters[_PRODUCTS]) > 1
 
 
-def unfelt(joint: Joint, *, flat: bool = False) -> tuple[Floats, Floats]:
+def _is_slender(parameters: Array, axis: Floats) -> bool:
+    """Whether a body has next to no inertia about some direction across an axis.
+
+    A carrier that turns about that direction moves the difference of what it is handed and of what is left.
+    """
+    if parameters.dtype == object:
+        return False
+    across = np.eye(3) - np.outer(axis, axis)
+    _, least, largest = np.sort(np.abs(np.linalg.eigvalsh(across @ inertia_of(parameters)[:3, :3] @ across)))
+    return bool(least < _SLENDER * largest)
+
+
+def unfelt(joint: Joint, *, flat: bool = False, disc: bool = True) -> tuple[Floats, Floats]:
     """What a joint's motion does not feel: how to read it off the child's parameters, and what a unit of each is.
 
     Args:
         joint: The joint.
         flat: Leave a flat body beyond a hinge, instead of one without one of its moments of inertia.
+        disc: Whether moments of inertia across a hinge are among it.
 
     Returns:
         Matrices of shape (shares, 10) and (10, shares).
@@ -217,15 +232,15 @@ def unfelt(joint: Joint, *, flat: bool = False) -> tuple[Floats, Floats]:
         reads.append(along)
         shares.append(along)
         across = np.flatnonzero(np.abs(axis) < _DIFFERENCE_ROUNDING)
-        if len(across) == 2:  # about an axis between the frame's axes nothing would become zero
-            disc = np.zeros((6, 6))
-            disc[:3, :3] = np.eye(3) - np.outer(axis, axis)
+        if disc and len(across) == 2:  # about an axis between the frame's axes nothing would become zero
+            thin = np.zeros((6, 6))
+            thin[:3, :3] = np.eye(3) - np.outer(axis, axis)
             probe = np.zeros((6, 6))
             probe[across[-1], across[-1]] = 1.0
             if flat:
                 probe[:3, :3] = np.eye(3) / 2 - np.outer(axis, axis)
             reads.append(parameters_of(probe))
-            shares.append(parameters_of(disc))
+            shares.append(parameters_of(thin))
     return np.array(reads).reshape(-1, COUNT), np.array(shares).reshape(-1, COUNT).T
 
 
