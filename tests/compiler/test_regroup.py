@@ -68,3 +68,22 @@ def test_wrenches_are_those_of_the_real_links():
     name = mechanism.joint_names[3]
     found = fgd.compile(mechanism, "inverse", outputs=[f"F[{name}]"])(q, v, v)
     assert relative_error(found, fgd.inverse_dynamics(mechanism, q, v, v).wrenches[name]) < AGREEMENT
+
+
+@pytest.mark.parametrize("along", [(1.0, 0.0, 0.0), (np.sqrt(0.5), 0.0, np.sqrt(0.5))], ids=["along x", "oblique"])
+def test_a_needle_keeps_its_inertia_where_it_nearly_lies_along_the_hinge_of_a_massless_link(along, monkeypatch):
+    """Of a disc that the link is handed and of what is left nothing would be right there but their difference."""
+    monkeypatch.setenv("FACTORGRAPH_DYN_CACHE", "off")
+    inertia = 0.1 * (np.eye(3) - np.outer(along, along))
+    links = [fgd.Link("base"), fgd.Link("carrier"), fgd.Link("needle", 1.0, inertia=inertia)]
+    joints = [
+        fgd.Joint("turn", "revolute", "base", "carrier", axis=(0, 0, 1)),
+        fgd.Joint("tilt", "revolute", "carrier", "needle", axis=(0, 1, 0)),
+    ]
+    forward = fgd.compile(fgd.Mechanism("needle", links, joints), "forward")
+    upright = -np.arctan2(along[0], along[2])
+    for off in (1e-1, 1e-3, 1e-4):
+        q = np.array([0.3, upright + off])
+        lever = along[0] * np.cos(q[1]) + along[2] * np.sin(q[1])  # of the needle, from the upright axis
+        a = forward(q, np.zeros(2), np.array([2.0, 0.0]))
+        assert a[0] == pytest.approx(2.0 / (0.1 * lever**2), rel=1e-10)
