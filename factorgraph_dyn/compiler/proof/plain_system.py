@@ -32,6 +32,7 @@ SOLVABLE = 1e12  # condition beyond which plain floats know no better
 CANCELLED = 1e-3  # of the terms that make an answer, below which it is measured by them instead
 TINY = float(np.finfo(np.float64).tiny)
 _LEAST_INERTIA = 1e-10  # of what a joint usually moves
+_LEAST_IN_LOOPS = 1e-6  # of the inertia that a joint of a loop or coupling carries: it moves others, too
 _HOLLOW = 1e-8  # of the inertia that a joint carries: what rounding of that may do to less says nothing
 _ENTRIES = 1e-3  # weight of the terms of such a joint's torque, entry by entry, beside it: rounding of these is left
 _NEEDLE = 1e-20  # of the inertia that a joint carries: what a needle has about itself where its axis is rounded
@@ -72,9 +73,7 @@ class System:
         self.D = _joint_scales(here.mechanism, M)  # a = D a~, tau = tau~ / D
         moved = np.median(np.diagonal(M, axis1=1, axis2=2), axis=0)
         usual = usual_inertia(here.mechanism)  # joints of loops, or without any inertia, are moved by others
-        self.hollow = (moved > _NEEDLE * usual) & (moved < _HOLLOW * usual)
-        for group in loop_groups(here.mechanism):
-            self.hollow[group.entries] = False
+        self.hollow = (moved > _NEEDLE * usual) & (moved < _HOLLOW * usual) & ~_in_loops(here.mechanism)
         self.M = self.D[:, :, None] * M * self.D[:, None]
         self.unknown_a, self.unknown_tau = unknown_a, unknown_tau
         self.unit = natural(here.mechanism).v
@@ -215,11 +214,20 @@ def _spread(matrices: Floats, sizes: Floats) -> Floats:
     return spread
 
 
+def _in_loops(mechanism: Mechanism) -> Mask:
+    """Which entries of a belong to joints of loops or couplings, shape (nv,)."""
+    found = np.zeros(mechanism.nv, dtype=bool)
+    for group in loop_groups(mechanism):
+        found[group.entries] = True
+    return found
+
+
 def _joint_scales(mechanism: Mechanism, M: Floats) -> Floats:
     """One over the root of the inertia that each joint moves, shape (states, nv)."""
-    units = natural(mechanism)
+    units, usual = natural(mechanism), usual_inertia(mechanism)
     inertia = np.diagonal(M, axis1=1, axis2=2)
-    inertia = np.where(inertia > _NEEDLE * usual_inertia(mechanism), inertia, 0.0)
+    inertia = np.where(inertia > _NEEDLE * usual, inertia, 0.0)
+    inertia = np.maximum(inertia, np.where(_in_loops(mechanism), _LEAST_IN_LOOPS * usual, 0.0))
     # Where axes line up a joint may move next to nothing, and where that is rounding no scale makes it regular.
     inertia = np.maximum(inertia, _LEAST_INERTIA * np.median(inertia, axis=0))
     return 1.0 / np.sqrt(np.where(inertia > 0, inertia, units.tau / units.v))
