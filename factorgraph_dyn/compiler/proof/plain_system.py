@@ -31,7 +31,7 @@ from factorgraph_dyn.spatial import Floats
 SOLVABLE = 1e12  # condition beyond which plain floats know no better
 CANCELLED = 1e-3  # of the terms that make an answer, below which it is measured by them instead
 TINY = float(np.finfo(np.float64).tiny)
-_LEAST_INERTIA = 1e-10  # of what a joint usually moves
+_LEAST_INERTIA = 1e-7  # of what a joint usually moves: so little of it as rounding is regular in no scale
 _LEAST_IN_LOOPS = 1e-6  # of the inertia that a joint of a loop or coupling carries: it moves others, too
 _HOLLOW = 1e-8  # of the inertia that a joint carries: what rounding of that may do to less says nothing
 _ENTRIES = 1e-3  # weight of the terms of such a joint's torque, entry by entry, beside it: rounding of these is left
