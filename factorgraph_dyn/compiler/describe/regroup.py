@@ -20,7 +20,8 @@ vanish; where the motion of all links is known (``equations/known_motion``, with
     inertia   a flat body is left where there are two products of inertia, s = (I_aa + I_bb - I_nn) / 2: its moments of
               inertia need the same entries of B as its products
 
-Where links' accelerations are unknowns, both cost more than they save.
+Where links' accelerations are unknowns, both cost more than they save, and slender bodies keep their inertia: a carrier
+without any, which turns about where they lie, would have the difference of what it is handed and of what is left.
 
 All of it is linear, so that parameters may be numbers, or symbols where they are arguments of a kernel. Wrenches
 between links change; a and tau do not. The links that remain need not be bodies that could be built. The work runs once
@@ -195,10 +196,7 @@ def _has_products(parameters: Array) -> bool:
 
 
 def _is_slender(parameters: Array, axis: Floats) -> bool:
-    """Whether a body has next to no inertia about some direction across an axis.
-
-    A carrier that turns about that direction moves the difference of what it is handed and of what is left.
-    """
+    """Whether a body has next to no inertia about some direction across an axis."""
     if parameters.dtype == object:
         return False
     across = np.eye(3) - np.outer(axis, axis)
