@@ -94,9 +94,9 @@ class System:
         ranks = (s > _REPEATED * s[:, :1]).sum(axis=-1)
         rank = int(np.bincount(ranks).argmax())  # elsewhere closure is singular
         Vt = np.broadcast_to(Vt, (states, nv, nv))
-        self.rows, self.free = Vt[:, :rank], _without_rounding(Vt[:, rank:])
-        self.read = transposed(U[:, :, :rank] / s[:, None, :rank] / norms)  # closure's rows to independent ones
         self.spread = np.where(ranks == rank, s[:, 0] / s[:, rank - 1] if rank else 1.0, np.inf)
+        self.rows, self.free = Vt[:, :rank], _without_rounding(Vt[:, rank:], self.spread)
+        self.read = transposed(U[:, :, :rank] / s[:, None, :rank] / norms)  # closure's rows to independent ones
         self.independent, self.lever_sizes = rank == rows, size
         self.idle = transposed(U[:, :, rank:] / norms)
 
@@ -197,10 +197,14 @@ class System:
         return _times(turn, left * D), _spread(turn, size * D)
 
 
-def _without_rounding(directions: Floats) -> Floats:
-    """Unit vectors with zeros where rounding left something, so that joints that closure locks take no part in them."""
-    rounding = directions.shape[-1] * np.finfo(np.float64).eps
-    return np.where(np.abs(directions) > rounding, directions, 0.0)
+def _without_rounding(directions: Floats, spread: Floats) -> Floats:
+    """Unit vectors with zeros where rounding left something, so that joints that closure locks take no part in them.
+
+    What moves at no state by more than rounding of closure may, which grows by closure's condition, is locked.
+    """
+    rounding, moved = directions.shape[-1] * np.finfo(np.float64).eps, np.abs(directions)
+    locked = (moved.max(axis=1, initial=0.0) <= rounding * spread[:, None]).all(axis=0)
+    return np.where((moved > rounding) & ~locked, directions, 0.0)
 
 
 def _times(matrices: Floats, values: Floats) -> Floats:
