@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -66,6 +66,12 @@ class Element:
     def first(self, tag: str) -> Element | None:
         """The first child with a tag, or None."""
         return next((child for child in self.children if child.tag == tag), None)
+
+    def below(self) -> Iterator[Element]:
+        """All elements inside this one, as they are written."""
+        for child in self.children:
+            yield child
+            yield from child.below()
 
     def require(self, tag: str) -> Element:
         """The first child with a tag, or a ModelError."""

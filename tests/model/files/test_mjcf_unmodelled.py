@@ -114,6 +114,82 @@ def test_what_mujoco_has_beyond_a_mechanism_is_a_warning(case):
     assert any(found.startswith(f"robot.xml:{line}:") and warning in found for found in mechanism.warnings)
 
 
+FUSING = """<mujoco><compiler fusestatic="true" {0}/><worldbody>
+<body name="stand" {1}><geom size=".1" mass="1"/></body>
+<body name="arm"><joint axis="0 1 0"/><geom size=".1" pos=".5 0 0" mass="1"/>
+<body name="tip" pos="1 0 0"><site name="s"/></body></body></worldbody></mujoco>"""
+FUSED_OTHERWISE = {
+    "the static body has no part in settotalmass": (2, FUSING.format('settotalmass="2"', 'mocap="true"')),
+    "has no part in settotalmass": (2, FUSING.format('settotalmass="2"', 'fuse="false"')),
+    "the body's bounds count": (4, FUSING.format('boundinertia=".05"', "")),
+    "MuJoCo leaves it out where it calls the body simple": (2, """<mujoco><worldbody>
+<body><joint type="slide" armature=".2" springdamper="1 1" ref=".7"/><geom size=".1" mass="1"/></body>
+</worldbody></mujoco>"""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("warning", FUSED_OTHERWISE)
+def test_what_mujoco_decides_for_itself_is_a_warning(warning):
+    line, text = FUSED_OTHERWISE[warning]
+    mechanism = fgd.loads(text, file="robot.xml")
+    M, h = equations(mujoco.MjModel.from_xml_string(text), [0.3], [2.0])
+    ours = np.array([fgd.mass_matrix(mechanism, [0.3])[0, 0], fgd.bias(mechanism, [0.3], [2.0])[0]])
+    assert np.abs(ours - [M[0, 0], h[0]]).max() > DIFFERS * np.abs(ours).max()
+    assert any(found.startswith(f"robot.xml:{line}:") and warning in found for found in mechanism.warnings)
+
+
+@pytest.mark.parametrize("scale", ["scale='2'", "massscale='3'", "scale='2 1 1' scaling='geometry'"])
+def test_frames_that_scale_what_is_in_them_are_refused(scale):
+    text = robot().replace("<worldbody>", f"<worldbody><frame {scale}>").replace("</worldbody>", "</frame></worldbody>")
+    with pytest.raises(fgd.ModelError, match="scales what is in it"):
+        fgd.loads(text)
+    plain = fgd.loads(text.replace(scale, "scale='1'"))
+    assert plain.fingerprint == fgd.loads(robot()).fingerprint
+
+
+@pytest.mark.parametrize(("attribute", "place"), [("heft", "body"), ("inerter", "joint"), ("porosity", "geom")])
+def test_attributes_that_are_not_known_are_a_warning(attribute, place):
+    warnings = fgd.loads(robot(**{place: f"{attribute}='2'"})).warnings
+    assert any(f"the attribute {attribute!r} is not known" in found for found in warnings)
+
+
+BALL = """<mujoco><worldbody><body><joint name="j" type="ball"/><geom size=".1" pos=".5 0 0" mass="1"/></body>
+</worldbody><actuator><{0} joint="j" forcerange="0 4"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "servo", ["orientation kp='3'", "general gaintype='so3' gainprm='3' biastype='so3' biasprm='0 -3 0'"]
+)
+def test_orientation_servos_push_about_every_axis(servo, tmp_path):
+    (tmp_path / "robot.xml").write_text(BALL.format(servo))
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml")).nv == 3
+    mechanism = fgd.load(tmp_path / "robot.xml")
+    assert mechanism.joint_by_name["j"].effort_limit.tolist() == [4.0, 4.0, 4.0]
+    assert any("an orientation servo is not modelled" in found for found in mechanism.warnings)
+    names, B = fgd.load_actuation(tmp_path / "robot.xml", mechanism)
+    assert names == ()
+    assert B.shape == (3, 0)
+
+
+def test_a_tendon_without_a_name_moves_no_actuator(tmp_path):
+    """An actuator at a site names no tendon; nor does the tendon have a name."""
+    text = actuator("<motor site='t' gear='1 0 0 0 0 0'/>", fixed(""))
+    (tmp_path / "robot.xml").write_text(robot(after=text))
+    mechanism = fgd.load(tmp_path / "robot.xml")
+    assert not any(joint.actuated for joint in mechanism.movable_joints)
+    assert any("it acts through a site" in found for found in mechanism.warnings)
+    assert fgd.load_actuation(tmp_path / "robot.xml", mechanism)[0] == ()
+
+
+def test_generated_names_keep_off_those_of_bodies_further_down():
+    two = "<joint name='j'/><joint name='k' axis='1 0 0'/>"
+    bodies = f"<body name='a'>{two}<geom size='.1'/></body><body><geom size='.1'/></body>"
+    text = f"<mujoco><worldbody>{bodies}<body name='a_before_k'/><body name='body_1'/></worldbody></mujoco>"
+    names = fgd.loads(text).link_names
+    assert len(names) == len(set(names)) == 6
+    assert {"a_before_k", "body_1"} < set(names)
+
+
 UNUSED = {
     "acts through a site": (11, actuator("<motor site='t' gear='1 0 0 0 0 0'/><motor site='s' gear='1 0 0 0 0 0'/>")),
     "for 1 more": (11, actuator("<motor site='t' gear='1 0 0 0 0 0'/><motor site='s' gear='1 0 0 0 0 0'/>")),

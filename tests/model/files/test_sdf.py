@@ -384,3 +384,32 @@ def test_bad_files_are_refused(reason):
     with pytest.raises(fgd.ModelError, match=reason) as caught:
         fgd.loads(BAD[reason], file="bad.sdf")
     assert str(caught.value).startswith("bad.sdf:1:")
+
+
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "universal"])
+def test_drakes_rotors_are_armature(kind):
+    rotor = "<axis><xyz>0 0 1</xyz></axis><axis2><xyz>0 1 0</xyz></axis2><drake:rotor_inertia>0.3</drake:rotor_inertia>"
+    mechanism = fgd.loads(
+        model(link("a"), joint("j", kind, "world", "a", rotor + "<drake:gear_ratio>-10</drake:gear_ratio>"))
+    )
+    assert np.allclose(mechanism.joint_by_name["j"].armature, 30.0, rtol=1e-15)
+    assert not mechanism.warnings
+    negative = fgd.loads(model(link("a"), joint("j", kind, "world", "a", rotor.replace("0.3", "-0.3"))))
+    assert not negative.joint_by_name["j"].armature.any()
+    assert any("the reflected inertia of the rotor is -0.3" in found for found in negative.warnings)
+
+
+@pytest.mark.parametrize("place", ["model", "link", "joint"])
+def test_extensions_that_are_not_read_are_noted(place):
+    extra = "<drake:linear_bushing_rpy/>"
+    text = model(link("a"), joint("j", "revolute", "world", "a")).replace(f"</{place}>", f"{extra}</{place}>")
+    found = fgd.loads(text).warnings
+    assert any("elements <drake:linear_bushing_rpy> are not read" in warning for warning in found)
+    assert not fgd.loads(text.replace("linear_bushing_rpy", "collision_filter_group")).warnings
+
+
+@pytest.mark.parametrize("value", ["0.7", "0.0"])
+def test_damping_about_the_axis_of_a_ball_is_noted(value):
+    axis = f"<axis><xyz>0 1 0</xyz><dynamics><damping>{value}</damping></dynamics></axis>"
+    warnings = fgd.loads(model(link("a"), joint("j", "ball", "world", "a", axis))).warnings
+    assert any("a ball joint has no axis" in found for found in warnings) == (value == "0.7")

@@ -30,6 +30,13 @@ def chain(kinds, axis="0 0 1", extra=LIMIT):
     return robot(*parts)
 
 
+def turned(extra=""):
+    """A chain whose joints and centres of mass are turned by quaternions."""
+    text = chain(["revolute", "prismatic"]).replace("<robot ", "<robot version='1.1' ")
+    text = text.replace('rpy=".4 .5 -.6"', f'quat_xyzw="1 -2 3 4" {extra}')
+    return text.replace('rpy=".3 -.2 .5"', 'quat_xyzw=".5 .5 -.5 .5"')
+
+
 def agreement(text, tmp_path, **options):
     path = tmp_path / "robot.urdf"
     path.write_text(text)
@@ -48,6 +55,14 @@ def test_oblique_axes_damping_and_friction(tmp_path):
     assert agreement(text, tmp_path).within(AGREES)
     joint = fgd.loads(text).joint_by_name["j1"]
     assert (joint.damping, joint.friction, joint.limits) == (0.7, 0.3, (-1.0, 2.0))
+
+
+def test_quaternions_agree_with_pinocchio(tmp_path):
+    unit = turned().replace("1 -2 3 4", " ".join(str(x) for x in np.array([1, -2, 3, 4]) / np.sqrt(30)))
+    assert agreement(unit, tmp_path).within(AGREES)
+    assert not fgd.load(tmp_path / "robot.urdf").warnings
+    poses = [link_poses(fgd.loads(text), np.zeros(2))["l1"] for text in (unit, turned())]
+    assert np.abs(poses[0] - poses[1]).max() < AGREES
 
 
 def test_floating_base_agrees_with_pinocchio(tmp_path):
@@ -156,6 +171,9 @@ ODD = {
     "neither it nor what it carries": robot(
         "<link name='a'/><link name='b'/>", JOINT.format("j", "continuous", "a", "b", "0 0 1", "")
     ),
+    "the axis has no xyz": chain(["revolute"]).replace('<axis xyz="0 0 1"/>', "<axis/>"),
+    "ixz, iyz is missing": chain(["revolute"]).replace('ixz="-.02" iyz=".03"', ""),
+    "quat_xyzw is not used": chain(["revolute"]).replace('rpy=".4 .5 -.6"', 'quat_xyzw="1 0 0 1"'),
     "triangle inequality": chain(["revolute"]).replace('izz=".5"', 'izz="50"'),
     "is normalised": chain(["revolute"], axis="0 0 2"),
     "damping is negative": chain(["revolute"], extra=LIMIT + '<dynamics damping="-1"/>'),
@@ -228,6 +246,8 @@ BAD = {
     "the axis is zero": (chain(["revolute"], axis="0 0 0"), 6),
     "it must hold 3": (chain(["revolute"], axis="0 1"), 6),
     "<parent> is missing": (robot("<link name='a'/>", "<joint name='j' type='fixed'><child link='a'/></joint>"), 3),
+    "by rpy and quat_xyzw": (turned('rpy="0 0 1"'), 6),
+    "the quaternion is zero": (turned().replace("1 -2 3 4", "0 0 0 0"), 6),
     "no <link>": ("<robot name='r'/>", 1),
     "form a cycle": (
         robot("<link name='a'/><link name='b'/>", JOINT.format("j", "fixed", "a", "b", "0 0 1", ""),

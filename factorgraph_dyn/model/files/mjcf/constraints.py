@@ -108,7 +108,7 @@ class Actuator:
 
 def read_actuators(scene: Scene) -> list[Actuator]:
     """The actuators of the file, and the gears by which each drives joints."""
-    tendons = {e.get("name"): e for e in scene.sections("tendon") if e.tag == "fixed"}
+    tendons = {name: e for e in scene.sections("tendon") if e.tag == "fixed" and (name := e.get("name"))}
     found = []
     for index, element in enumerate(scene.sections("actuator"), start=1):
         if element.tag not in ACTUATORS:
@@ -118,16 +118,21 @@ def read_actuators(scene: Scene) -> list[Actuator]:
         gear = (*(float(x) for x in given), *(0.0,) * 6)[:6]
         driven: dict[str, tuple[float, ...]] = {}
         if joint := element.get("joint"):
-            driven = {joint: gear}
+            driven = {joint: (1.0, 1.0, 1.0) if is_orientation_servo(whole) else gear}
         elif joint := element.get("jointinparent"):
             driven = {joint: gear[:1]}
-        elif (tendon := tendons.get(element.get("tendon"))) is not None:
+        elif (tendon := tendons.get(element.get("tendon") or "")) is not None:
             driven = {name: (gear[0] * c,) for name, c in _coefficients(tendon).items()}
         name = element.get("name") or f"actuator_{index}"
         armature = whole.number("armature", 0.0)
         damping = constant_coefficient(whole, "damping")
         found.append(Actuator(name, driven, armature, damping, whole))
     return found
+
+
+def is_orientation_servo(element: Element) -> bool:
+    """Whether an actuator turns a ball joint about all axes at once, by several controls."""
+    return element.tag == "orientation" or element.get("gaintype") == "so3"
 
 
 def add_actuator_effects(

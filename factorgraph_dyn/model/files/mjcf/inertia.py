@@ -26,6 +26,8 @@ MESH_ADVICE = (
     'meshes are not read. Add <inertial>: MuJoCo writes it when the model is saved with <compiler saveinertial="true"/>'
 )
 
+_FUSED_ADVICE = "where it fuses the body, as it does unless something refers to it. Write fusestatic='false' instead."
+
 Piece = tuple[float, Floats, Floats]  # mass, com and inertia about the com, in the body's frame
 
 
@@ -36,6 +38,7 @@ def body_link(
     inertial: tuple[Element, Floats] | None,
     scene: Scene,
     moving: bool,
+    jointed: bool,
     written: dict[str, Element],
 ) -> Link:
     """The link of a body.
@@ -47,10 +50,13 @@ def body_link(
         inertial: Its <inertial>, likewise, or None.
         scene: The settings.
         moving: Whether the body can move at all; one that cannot needs no mass, unless a total is shared out.
+        jointed: Whether it has joints of its own.
         written: Told the <inertial> of the body where that counts.
     """
     settings = scene.settings
     weighed = moving or (settings.settotalmass > 0 and not settings.fusestatic)
+    if not weighed and settings.settotalmass > 0 and (geoms or inertial is not None):
+        scene.notes.append(element.note(f"the static body has no part in settotalmass, as in MuJoCo {_FUSED_ADVICE}"))
     pieces: list[Piece] = []
     # An <inertial> counts where no geom does, even if geoms are to have their way.
     if weighed and settings.inertiafromgeom != "false" and (inertial is None or settings.inertiafromgeom == "true"):
@@ -63,6 +69,8 @@ def body_link(
         element.fail("the mass or inertia of the body overflows; check the sizes of its geoms.")
     if weighed and (settings.boundmass > 0 or settings.boundinertia > 0 or settings.balanceinertia):
         mass, inertia = _bounded(mass, inertia, settings)
+        if settings.fusestatic and not pieces and not jointed:
+            scene.notes.append(element.note(f"the body's bounds count; MuJoCo leaves them out {_FUSED_ADVICE}"))
         if not pieces and mass > 0:
             com = _place_of_bound(element, scene.notes)
     return Link(name, mass, com, inertia)

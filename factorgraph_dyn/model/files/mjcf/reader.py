@@ -23,6 +23,7 @@ from factorgraph_dyn.model.files.limits import joint_limits
 from factorgraph_dyn.model.files.mjcf.constraints import (
     MjcfConstraints,
     add_actuator_effects,
+    is_orientation_servo,
     read_actuators,
     read_constraints,
 )
@@ -65,6 +66,7 @@ class Draft:
     written: dict[str, Element] = field(default_factory=dict)  # the <inertial> of each body where it counts
     mocap: set[str] = field(default_factory=set)
     joint_names: set[str] = field(default_factory=set)
+    body_names: set[str] = field(default_factory=lambda: {WORLD})
     visuals: list[Visual] = field(default_factory=list)
     unnamed: int = 0
 
@@ -72,6 +74,12 @@ class Draft:
         """A name that no joint, loop or coupling has yet."""
         name = _unique(wanted, self.joint_names)
         self.joint_names.add(name)
+        return name
+
+    def body_name(self, wanted: str) -> str:
+        """A name that no body of the file has, nor a link between two joints of one."""
+        name = _unique(wanted, self.body_names)
+        self.body_names.add(name)
         return name
 
 
@@ -133,11 +141,13 @@ def read_actuation(document: Document, folder: Path | None, mechanism: Mechanism
     """The names of a file's linear actuators, and the matrix B of tau = B u, shape (nv, actuators).
 
     An entry is the gear of an actuator at a joint, through fixed tendons too. Actuators that do not act by
-    fixed gears (on sites, spatial tendons, free joints) are left out.
+    fixed gears (on sites, spatial tendons, free joints) or have several controls (orientation) are left out.
     """
     names: list[str] = []
     columns: list[Floats] = []
     for actuator in read_actuators(read_scene(document, folder)):
+        if is_orientation_servo(actuator.where):
+            continue
         column = np.zeros(mechanism.nv)
         for name, gear in actuator.gears.items():
             joint = mechanism.joint_by_name.get(name)
@@ -162,6 +172,8 @@ def _reserve_names(draft: Draft) -> None:
             if name in lines:
                 element.fail(f"the joint is defined twice, also in line {lines[name]}; rename one.")
             lines[name] = element.line
+        if element.tag == "body" and (name := element.get("name")):
+            draft.body_names.add(name)
     draft.joint_names.update(lines)
 
 
@@ -169,6 +181,7 @@ def _unfold(element: Element, draft: Draft, childclass: str) -> Iterator[tuple[E
     """The children of a body, those in <frame>s with the frame's pose in the body and its class."""
     for child in element.children:
         if child.tag == "frame":
+            _refuse_scales(child)
             T = draft.scene.pose(child)
             inner_class = child.get("childclass") or childclass
             for inner, T_inner, name in _unfold(child, draft, inner_class):
@@ -177,6 +190,12 @@ def _unfold(element: Element, draft: Draft, childclass: str) -> Iterator[tuple[E
             child.fail("this element is not read. Expand it: load the file in MuJoCo and save it again.")
         else:
             yield child, np.eye(4), childclass
+
+
+def _refuse_scales(frame: Element) -> None:
+    for key in ("scale", "massscale"):
+        if any(x != 1 for x in frame.parse_numbers(frame.get(key) or "1", f"the attribute {key!r}")):
+            frame.fail(f"a frame that scales what is in it ({key}={frame.get(key)!r}) is not read; write true sizes.")
 
 
 def _read_children(element: Element, body: str, draft: Draft, childclass: str, moving: bool) -> None:
@@ -220,7 +239,7 @@ def _read_body(
     name = element.get("name") or ""
     if not name:
         draft.unnamed += 1
-        name = _unique(f"body_{draft.unnamed}", draft.T_world_body)
+        name = draft.body_name(f"body_{draft.unnamed}")
     if name in draft.T_world_body:
         element.fail(f"the body {name!r} is defined twice; rename one.")
     childclass = element.get("childclass") or childclass
@@ -236,7 +255,7 @@ def _read_body(
     moving = moving or bool(joints)
     geoms = _geoms(inner, scene)
     inertial = next(((e, T) for e, T, _ in inner if e.tag == "inertial"), None)
-    link = body_link(name, element, geoms, inertial, scene, moving, draft.written)
+    link = body_link(name, element, geoms, inertial, scene, moving, bool(joints), draft.written)
     _read_joints(element, joints, name, parent, T_parent_body, draft)
     draft.links.append(link)
     draft.visuals += mjcf_visuals(name, geoms, scene)
@@ -271,9 +290,7 @@ def _read_joints(
             joint.fail("a free joint must be the only joint of a body of the world.")
         name = joint.get("name") or draft.joint_name(f"{body}_{kind}" + (str(index) if len(joints) > 1 else ""))
         last = index == len(joints)
-        child = (
-            body if last else _unique(f"{body}_before_{joints[index][0].get('name') or index + 1}", draft.T_world_body)
-        )
+        child = body if last else draft.body_name(f"{body}_before_{joints[index][0].get('name') or index + 1}")
         made, T_child_joint = _joint(joint, kind, name, (link, child), T, T_body_frame, draft)
         draft.connections.append(Connection(made, T_child_joint, where=f"{joint.file}:{joint.line}: "))
         if not last:

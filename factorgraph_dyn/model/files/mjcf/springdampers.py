@@ -64,12 +64,29 @@ def with_springdampers(
         for name, inertia in inertias.items()
         if not inertia
     )
+    notes.extend(
+        wanted[joint.name].element.note(
+            "the armature counts in springdamper's inertia; MuJoCo leaves it out where it calls the body simple."
+        )
+        for joint in _slides_alone(tree)
+        if joint.name in wanted and np.any(joint.armature)
+    )
     return [
         replace(c, joint=_sprung(c.joint, wanted[c.joint.name], inertias[c.joint.name], notes))
         if inertias.get(c.joint.name)
         else c
         for c in connections
     ]
+
+
+def _slides_alone(tree: Mechanism) -> list[Joint]:
+    """Slides of links that only slide; for some of their bodies MuJoCo has a rule of its own."""
+    slides, sliding = [], {tree.base}
+    for joint in tree.topology.outward:
+        if joint.parent in sliding and joint.kind in ("fixed", "prismatic"):
+            sliding.add(joint.child)
+            slides += [joint] * joint.nv
+    return slides
 
 
 def _sprung(joint: Joint, wanted: SpringDamper, inertia: float, notes: list[str]) -> Joint:

@@ -264,6 +264,8 @@ def _joint(scope: Scope, name: str, element: Element, notes: list[str]) -> Conne
             ("rest", "spring_reference"),
         )
     }
+    if armature := _rotor(element, notes) if axes else 0.0:
+        effects["armature"] = [armature] * len(axes)
     bounds = {f"{tag}_limit": [_bound(axis, tag) for axis in axes] for tag in ("effort", "velocity")}
     try:
         joint = Joint(
@@ -281,6 +283,15 @@ def _joint(scope: Scope, name: str, element: Element, notes: list[str]) -> Conne
         element.fail(str(error))
     T_child_joint = inverse_pose(scope.T_world_link(child)) @ T_world_joint
     return Connection(joint, T_child_joint, where=f"{element.file}:{element.line}: ")
+
+
+def _rotor(element: Element, notes: list[str]) -> float:
+    """The inertia that Drake's rotor and gear reflect on a joint."""
+    value = _number(element, "drake:rotor_inertia", 0.0) * _number(element, "drake:gear_ratio", 1.0) ** 2
+    if value < 0 or not np.isfinite(value):
+        notes.append(element.note(f"the reflected inertia of the rotor is {value:g}; it is not used."))
+        return 0.0
+    return value
 
 
 def _axis(scope: Scope, axis: Element | None, element: Element, T_world_joint: Floats) -> Floats:

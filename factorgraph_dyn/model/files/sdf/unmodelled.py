@@ -8,6 +8,13 @@ from factorgraph_dyn.model.files.sdf.scope import Scope, truth
 from factorgraph_dyn.model.files.xml_tree import Element, noted_once
 
 NO_WIND = "there is no wind."
+# Extensions of single programs that are read, or have no part in the dynamics; any other is noted.
+EXTENSIONS = (
+    "drake:rotor_inertia",
+    "drake:gear_ratio",
+    "drake:controller_gains",
+    "drake:collision_filter_group",
+)
 
 
 def note_unmodelled(world: Scope, notes: list[str]) -> None:
@@ -37,6 +44,7 @@ def _model(scope: Scope) -> Iterator[tuple[Element, str]]:
         if child.tag == "enable_wind" and truth(child):
             yield child, NO_WIND
     yield from _plugins(scope.element)
+    yield from _extensions(scope.element)
     if scope.static:
         return
     for element in scope.named.values():
@@ -44,6 +52,9 @@ def _model(scope: Scope) -> Iterator[tuple[Element, str]]:
             yield from _link(element)
     for joint in scope.joints.values():
         yield from _plugins(joint)
+        yield from _extensions(joint)
+        if joint.get("type") == "ball":
+            yield from _axis_of_ball(joint)
         for place in (joint.first("physics"), *(e.first("ode") for e in joint.all("physics"))):
             for suspension in place.all("suspension") if place is not None else ():
                 yield suspension, "the joint's suspension is not used: the joint is rigid."
@@ -54,8 +65,22 @@ def _plugins(element: Element) -> Iterator[tuple[Element, str]]:
         yield plugin, "plugins are not run; their forces are missing."
 
 
+def _extensions(element: Element) -> Iterator[tuple[Element, str]]:
+    for child in element.children:
+        if ":" in child.tag and child.tag not in EXTENSIONS:
+            yield child, f"elements <{child.tag}> are not read; what they add is missing."
+
+
+def _axis_of_ball(joint: Element) -> Iterator[tuple[Element, str]]:
+    for axis in (*joint.all("axis"), *joint.all("axis2")):
+        for dynamics in axis.all("dynamics"):
+            if any(e.text.strip(" \t\n0.") for e in dynamics.children):
+                yield dynamics, "a ball joint has no axis: damping, friction and springs about it are not used."
+
+
 def _link(link: Element) -> Iterator[tuple[Element, str]]:
     yield from _plugins(link)
+    yield from _extensions(link)
     for further in link.all("inertial")[1:]:
         yield further, "a link has one <inertial>: further ones are not read."
     for child in link.children:

@@ -34,8 +34,10 @@ from factorgraph_dyn.model.files.visuals import urdf_colours, urdf_visuals
 from factorgraph_dyn.model.files.xml_tree import Document, Element
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Joint, Link
-from factorgraph_dyn.spatial import Floats, pose
+from factorgraph_dyn.spatial import Floats, pose, rotation_of_quaternion
 
+QUATERNION = "quat_xyzw"
+MOMENTS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 KINDS = {
     "fixed": "fixed",
     "revolute": "revolute",
@@ -57,6 +59,7 @@ def read_urdf(document: Document) -> Mechanism:
     """
     root, notes = document.root, list(document.notes)
     _refuse_xacro(root, notes)
+    _settle_quaternions(root, notes)
     note_unmodelled(root, notes)
     links = _unique(root.all("link"), "link")
     joints = _unique(root.all("joint"), "joint")
@@ -100,6 +103,25 @@ def _refuse_xacro(root: Element, notes: list[str]) -> None:
             notes.append(child.note("a xacro element is left unexpanded; it is not read."))
 
 
+def _settle_quaternions(root: Element, notes: list[str]) -> None:
+    """Refuse rotations that are given twice; leave out quaternions where the version has none, as urdfdom does."""
+    knows = _version(root) >= (1, 1)
+    for origin in (element for element in root.below() if element.tag == "origin"):
+        if QUATERNION in origin.attributes and not knows:
+            notes.append(
+                origin.note(f"{QUATERNION} is not used: the robot's version has none. Write <robot version='1.1'>.")
+            )
+            del origin.attributes[QUATERNION]
+        if QUATERNION in origin.attributes and "rpy" in origin.attributes:
+            origin.fail(f"the rotation is given twice, by rpy and {QUATERNION}; give one.")
+
+
+def _version(root: Element) -> tuple[int, ...]:
+    """The version of the format a file is written in."""
+    words = (root.get("version") or "1.0").split(".")
+    return tuple(int(word) if word.isdecimal() else 0 for word in words)
+
+
 def _unique(elements: list[Element], noun: str) -> dict[str, Element]:
     """Elements by name; a second one of the same name is refused."""
     found: dict[str, Element] = {}
@@ -116,7 +138,13 @@ def _origin(element: Element) -> Floats:
     origin = element.first("origin")
     if origin is None:
         return np.eye(4)
-    return np.asarray(pose(from_rpy(origin.vector("rpy", 3, (0, 0, 0))), origin.vector("xyz", 3, (0, 0, 0))))
+    p = origin.vector("xyz", 3, (0, 0, 0))
+    if origin.get(QUATERNION) is None:
+        return np.asarray(pose(from_rpy(origin.vector("rpy", 3, (0, 0, 0))), p))
+    quaternion = origin.vector(QUATERNION, 4)
+    if float(np.linalg.norm(quaternion)) < 1e-9:
+        origin.fail("the quaternion is zero.")
+    return np.asarray(pose(np.asarray(rotation_of_quaternion(quaternion)), p))
 
 
 def _link(element: Element, notes: list[str]) -> Link:
@@ -134,7 +162,9 @@ def _link(element: Element, notes: list[str]) -> Link:
     T = _origin(inertial)
     inertia = np.zeros((3, 3))
     if (tensor := inertial.first("inertia")) is not None:
-        ixx, iyy, izz, ixy, ixz, iyz = (tensor.number(key, 0.0) for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
+        ixx, iyy, izz, ixy, ixz, iyz = (tensor.number(key, 0.0) for key in MOMENTS)
+        if missing := [key for key in MOMENTS if key not in tensor.attributes]:
+            notes.append(tensor.note(f"{', '.join(missing)} is missing and taken as 0; urdfdom leaves all out."))
         inertia = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
     elif mass:
         notes.append(inertial.note(f"link {name!r} has mass but no <inertia>; it is a point mass."))
@@ -203,6 +233,8 @@ def _axis(element: Element, kind: str, notes: list[str]) -> Floats:
     axis_element = element.first("axis")
     if axis_element is None or not joint_kinds.KINDS[kind].axis_count:
         return default
+    if axis_element.get("xyz") is None:
+        notes.append(axis_element.note("the axis has no xyz; it is taken as 1 0 0."))
     axis = axis_element.vector("xyz", 3, default)
     if float(np.linalg.norm(axis)) < 1e-9:
         axis_element.fail("the axis is zero; give a direction.")
