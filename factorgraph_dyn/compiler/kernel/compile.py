@@ -17,7 +17,7 @@ import dataclasses
 import hashlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache as memoize
 from pathlib import Path
@@ -31,7 +31,7 @@ from factorgraph_dyn.compiler.backends.llvm.module import ENTRY_POINTS, emit_mod
 from factorgraph_dyn.compiler.estimator.tracer import trace_estimate
 from factorgraph_dyn.compiler.estimator.trial import EstimateTrial
 from factorgraph_dyn.compiler.kernel import cache
-from factorgraph_dyn.compiler.kernel.cheapest import AUTO, candidates
+from factorgraph_dyn.compiler.kernel.cheapest import AUTO, Candidate, candidates
 from factorgraph_dyn.compiler.kernel.fastcall import emit_fastcall
 from factorgraph_dyn.compiler.kernel.kernel import Kernel, KernelPlan
 from factorgraph_dyn.compiler.kernel.refusals import refused, unproved
@@ -157,15 +157,14 @@ def _compiled(
     problem: Problem,
     ordering: OrderingLike,
     host: machine.Machine,
-    traced: Traced | None = None,
-    trial: Trial | EstimateTrial | None = None,
 ) -> Kernel:
-    """The kernel in an ordering, from the cache or made; what has been traced or set up already is not made again."""
+    """The kernel in an ordering, from the cache or made."""
     name = _key(mechanism, problem, ordering, host)
     entry = cache.read(name)
     code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is None or code is None:
-        entry, code = _proved(mechanism, problem, ordering, host, traced, trial)
+        made = _proved(mechanism, problem, ordering, host)
+        entry, code = made.entry, made.code
         cache.write(name, entry)
     return _kernel(mechanism, problem, ordering, entry.facts, code)
 
@@ -186,27 +185,41 @@ def _cheapest(mechanism: Mechanism, problem: Problem, auto: OrderingLike, host: 
 def _first_good(mechanism: Mechanism, problem: Problem, host: machine.Machine) -> tuple[Kernel, str | Ordering]:
     """The kernel of the first candidate whose proof leaves nothing to wish for, else the classical one's; its ordering.
 
-    Where that is refused although the equations have an answer, as loops may have it, general orderings are tried.
+    Where that is refused although the equations have an answer, as loops may have it, general orderings are tried, and
+    where it has none at some regular states.
 
     Raises:
         CompileError: As the classical ordering does.
     """
     *cheaper, classical = candidates(mechanism, problem)
     trial = _trial(mechanism, problem)
-    for candidate in cheaper:
-        with suppress(CompileError):
-            made = _attempt(trial, mechanism, problem, candidate.ordering, CHEAP, host, candidate.traced)
-            if made.proof.is_good:
-                cache.write(_key(mechanism, problem, candidate.ordering, host), made.entry)
-                return _kernel(mechanism, problem, candidate.ordering, made.entry.facts, made.code), candidate.ordering
+
+    def kept(made: _Made, ordering: str | Ordering) -> tuple[Kernel, str | Ordering]:
+        cache.write(_key(mechanism, problem, ordering, host), made.entry)
+        return _kernel(mechanism, problem, ordering, made.entry.facts, made.code), ordering
+
+    def good_ones(several: Iterable[Candidate]) -> Iterator[tuple[_Made, str | Ordering]]:
+        for candidate in several:
+            with suppress(CompileError):
+                made = _attempt(trial, mechanism, problem, candidate.ordering, CHEAP, host, candidate.traced)
+                if made.proof.is_good:
+                    yield made, candidate.ordering
+
+    for good in good_ones(cheaper):
+        return kept(*good)
     try:
-        return _compiled(mechanism, problem, classical.ordering, host, classical.traced, trial), classical.ordering
+        made = _proved(mechanism, problem, classical.ordering, host, classical.traced, trial)
     except CompileError as refusal:
         if not trial.explains(refusal):  # nobody asked for this ordering
             for ordering in _GENERAL:
                 with suppress(CompileError):
-                    return _compiled(mechanism, problem, ordering, host, trial=trial), ordering
+                    return kept(_proved(mechanism, problem, ordering, host, None, trial), ordering)
         raise
+    if any(made.proof.silent):
+        tried = [candidate.ordering for candidate in cheaper]
+        for good in good_ones(Candidate(ordering) for ordering in _GENERAL if ordering not in tried):
+            return kept(*good)
+    return kept(made, classical.ordering)
 
 
 def _key(mechanism: Mechanism, problem: Problem, ordering: OrderingLike, host: machine.Machine) -> str | None:
@@ -276,10 +289,12 @@ def _proved(
     problem: Problem,
     ordering: OrderingLike,
     host: machine.Machine,
-    traced: Traced | None,
-    trial: Trial | EstimateTrial | None,
-) -> tuple[cache.Entry, machine.LoadedCode]:
-    """The code of the first route whose proof leaves nothing to wish for, or of the best that holds.
+    traced: Traced | None = None,
+    trial: Trial | EstimateTrial | None = None,
+) -> _Made:
+    """What the first route makes whose proof leaves nothing to wish for, or the best of those that hold.
+
+    What has been traced or set up already is not made again.
 
     Raises:
         CompileError: No route has a program, or none that has stands its proof.
@@ -306,7 +321,7 @@ def _proved(
     best = min(made, key=lambda found: found.proof.faults)  # the cheapest of equals
     if not best.proof.holds:
         raise unproved(mechanism, problem, best.proof, len(made))
-    return best.entry, best.code
+    return best
 
 
 def _trial(mechanism: Mechanism, problem: Problem) -> Trial | EstimateTrial:

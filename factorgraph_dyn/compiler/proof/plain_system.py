@@ -132,7 +132,8 @@ class System:
             a, tau = a + da, tau + dtau
         x = np.concatenate([(a / D)[..., self.unknown_a], (tau * D)[..., self.unknown_tau]], axis=-1)
         pushed = np.hypot(D * np.hypot(asked.tau_size, tau), self._levered(asked.tau - tau))
-        size = np.concatenate([_spread(self.read, asked.missed_size), _spread(self.free, pushed)], axis=-1)
+        along = np.hypot(_spread(self.free, pushed), self._turned_by_motors(x))
+        size = np.concatenate([_spread(self.read, asked.missed_size), along], axis=-1)
         blur = _spread(self.inverse, size)
         blur = np.maximum(blur, self._held(asked, tau) / CANCELLED)
         plain = self._plain_blur(asked, tau)
@@ -164,6 +165,14 @@ class System:
         """
         forces, _ = self.constraint_forces(left, left)
         return np.asarray(LEVERS * np.abs(forces) @ self.lever_sizes)
+
+    def _turned_by_motors(self, x: Floats) -> Floats:
+        """What motors do along the freedoms but for their levers, entries of unit vectors that closure has rounded.
+
+        Where a motor stands next to a dead point, rounding of that lever is most of what is off in its torque.
+        """
+        motors = x[..., int(self.unknown_a.sum()) :]
+        return np.asarray(np.linalg.norm(motors, axis=-1, keepdims=True) * bool(self.rows.size))
 
     def _given_blur(self, a: Floats) -> Floats:
         """What accelerations that are given are measured by where they add up to nothing: closure has them rounded."""
@@ -238,7 +247,10 @@ def _joint_scales(mechanism: Mechanism, M: Floats) -> Floats:
 
 
 def _inverted(B: Floats) -> tuple[Floats, Floats]:
-    """The inverses, in the sense of least squares where there are more equations than unknowns, and the conditions."""
+    """The inverses, in the sense of least squares where there are more equations than unknowns, and the conditions.
+
+    Nothing is large in scaled units: a matrix that is small, as where motors have no lever, is ill conditioned.
+    """
     states, rows, columns = B.shape
     if not columns:
         return np.zeros((states, 0, rows)), np.ones(states)
@@ -246,9 +258,11 @@ def _inverted(B: Floats) -> tuple[Floats, Floats]:
         with suppress(np.linalg.LinAlgError):  # one state among others is singular
             inverse: Floats = np.asarray(np.linalg.inv(B), dtype=np.float64)
             sizes = [np.abs(matrix).sum(axis=-1).max(axis=-1) for matrix in (B, inverse)]
-            return inverse, sizes[0] * sizes[1]
+            return inverse, np.maximum(sizes[0], 1.0) * sizes[1]
     U, s, Vt = np.linalg.svd(B, full_matrices=False)
     least = s[:, :1] / SOLVABLE
     inverse = transposed(U @ (np.where(s > least, 1.0 / np.maximum(s, TINY), 0.0)[..., None] * Vt))
+    if rows < columns:
+        return inverse, np.full(states, np.inf)
     least = np.abs(s[:, -1])  # zero may come as -0.0
-    return inverse, s[:, 0] / least if rows >= columns else np.full(states, np.inf)
+    return inverse, np.divide(np.maximum(s[:, 0], 1.0), least, out=np.full(states, np.inf), where=least > 0)
