@@ -239,6 +239,17 @@ def test_plain_motors_and_servos_need_no_warning():
     assert not fgd.loads(robot(after=text)).warnings
 
 
+@pytest.mark.parametrize("held", ["hand", "finger"])
+def test_what_is_moved_from_outside_holds_nothing(held):
+    hand = '<body name="hand" mocap="true"><body name="finger"><geom size=".1"/></body></body>'
+    text = robot(after=f"<equality><weld body1='b' body2='{held}'/></equality>").replace(
+        "</worldbody>", f"{hand}</worldbody>"
+    )
+    mechanism = fgd.loads(text)
+    assert not mechanism.loops
+    assert any("moved from outside (mocap)" in warning for warning in mechanism.warnings)
+
+
 @pytest.mark.parametrize("flag", ["equality", "constraint"])
 def test_equalities_that_the_file_turns_off_are_not_read(flag):
     before = f"<option><flag {flag}='disable'/></option>"

@@ -245,14 +245,14 @@ def _read_body(
     childclass = element.get("childclass") or childclass
     T_parent_body = T_parent_frame @ scene.pose(element)
     draft.T_world_body[name] = draft.T_world_body[parent] @ T_parent_body
-    if element.get("mocap") == "true":
-        draft.mocap.add(name)
     if element.number("gravcomp", 0.0) != 0:
         scene.notes.append(element.note("gravcomp is not used: gravity acts on the body in full."))
 
     inner = list(_unfold(element, draft, childclass))
     joints = [(scene.resolve(e, c), T) for e, T, c in inner if e.tag in ("joint", "freejoint")]
     moving = moving or bool(joints)
+    if element.get("mocap") == "true" or (parent in draft.mocap and not joints):
+        draft.mocap.add(name)
     geoms = _geoms(inner, scene)
     inertial = next(((e, T) for e, T, _ in inner if e.tag == "inertial"), None)
     link = body_link(name, element, geoms, inertial, scene, moving, bool(joints), draft.written)
