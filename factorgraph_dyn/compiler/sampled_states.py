@@ -81,7 +81,7 @@ class States:
         """
         if argument in ("q", "v"):
             return (self.q.T, self.q_error.T) if argument == "q" else (self.v.T, self.v_error.T)
-        seed = int.from_bytes(argument.encode(), "little") % 2**32
+        seed = int.from_bytes(argument.encode(), "little")  # all of the name: wrenches on two links are two values
         rng, exact = np.random.default_rng(seed), np.zeros((size, len(self)))
         if split_name(argument)[0] in DRAWN:
             return self._parameters(argument, links, rng).reshape(len(self), size).T, exact

@@ -519,3 +519,19 @@ def test_a_needle_about_an_axis_that_is_almost_its_own_beside_a_gear(ordering):
     inertia = (0.08 + 3.0 * 0.3**2) * tilt**2 / (1.0 + tilt**2)
     kernel = fgd.compile(mechanism, "forward", ordering=ordering)
     np.testing.assert_allclose(kernel(np.zeros(3), np.zeros(3), [1.0, 5.0, 0.0]), [1.0 / inertia, 1.0, 2.0], rtol=1e-9)
+
+
+def test_wrenches_on_two_links_are_two_values():
+    """They were drawn alike wherever pivots are judged, so that what is their difference there looked like zero."""
+    turned = pose(np.array([[0.0, -1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, -1.0]]), np.zeros(3))
+    body, arm = (fgd.Link(name, 1.0, (0.0, 0.0, 0.0), np.eye(3)) for name in ("body", "arm"))
+    joints = (fgd.Joint("weld", "fixed", "base", "body"), fgd.Joint("turn", "revolute", "body", "arm", turned))
+    mechanism = fgd.Mechanism("pushed", (fgd.Link("base"), body, arm), joints, gravity=np.zeros(3))
+    kernel = fgd.compile(mechanism, "forward", outputs=["F[weld]"], external_wrenches=["body", "arm"])
+    pushes = np.random.default_rng(0).normal(size=(2, 6))
+    zero = np.zeros(1)
+    expected = fgd.forward_dynamics(mechanism, zero, zero, zero, external_wrenches=dict(zip(("body", "arm"), pushes)))
+    assert relative_error(kernel(zero, zero, zero, *pushes), expected.wrenches["weld"]) < 1e-12
+    states = sampled_states(mechanism)
+    drawn = [states.of(f"wrench[{name}]", 6)[0] for name in ("body", "arm")]
+    assert (np.abs(drawn[0] - drawn[1]) > 0).all()
