@@ -8,6 +8,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.compiler.describe.reframe import reframed
+from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.compiler.tape import field
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.tape import Tape
@@ -530,7 +531,8 @@ def test_wrenches_on_two_links_are_two_values():
     kernel = fgd.compile(mechanism, "forward", outputs=["F[weld]"], external_wrenches=["body", "arm"])
     pushes = np.random.default_rng(0).normal(size=(2, 6))
     zero = np.zeros(1)
-    expected = fgd.forward_dynamics(mechanism, zero, zero, zero, external_wrenches=dict(zip(("body", "arm"), pushes)))
+    both = dict(zip(("body", "arm"), pushes, strict=True))
+    expected = fgd.forward_dynamics(mechanism, zero, zero, zero, external_wrenches=both)
     assert relative_error(kernel(zero, zero, zero, *pushes), expected.wrenches["weld"]) < 1e-12
     states = sampled_states(mechanism)
     drawn = [states.of(f"wrench[{name}]", 6)[0] for name in ("body", "arm")]
