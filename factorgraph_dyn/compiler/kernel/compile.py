@@ -80,7 +80,8 @@ def compile(
             (q, v) -> what is asked for, by default the poses and Jacobians of the last moving links; "regressor"
             (q, v, a) -> (nv, 10 links), with which tau = Y parameters (see ``fgd.regressor``).
         ordering: Name of an ordering, an `Ordering`, or variable names in the order of elimination; by default, "auto",
-            that of fewest operations among the classical ones, those shipped with the package and, for loops, colamd.
+            that of fewest operations among the classical ones, those shipped with the package and, for loops, colamd,
+            whose kernel has an answer at all regular states that are tried.
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
             sought), or one boolean an entry of a.
         actuated: For inverse, iwim and estimate, the joints that have a motor; by default the joints marked actuated,
