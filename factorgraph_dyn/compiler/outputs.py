@@ -123,6 +123,13 @@ class Plain(NamedTuple):
         link, _ = self.here.mechanism.place(name)
         return self.true.A[link], self.true.A_size[link] + self.blur.A_size[link]
 
+    def wrench(self, name: str) -> tuple[Floats, Floats]:
+        """The wrench of a joint or loop, and the size of its terms: a loop's may be what others leave of a balance."""
+        if name not in self.loops:
+            return self.true.F[name], self.true.F_size[name] + self.blur.F_size[name]
+        wrench, size = self.loops[name]
+        return wrench, np.hypot(size, self.here.beside_loop(name, self.true.F_size))
+
 
 def _joint_vector(solved: Solved, kind: str, _: str) -> References:
     """All of a or tau, what is known included."""
@@ -195,11 +202,7 @@ TRUE_VALUES: dict[str, Callable[[Plain, str], tuple[Floats, Floats]]] = {
     "J": lambda plain, name: place_values.jacobian_value(plain.here, name),
     "V": lambda plain, name: place_values.twist_value(plain.here, name),
     "A": lambda plain, name: place_values.at_place(plain.here, name, *plain.acceleration(name)),
-    "F": lambda plain, joint: (
-        plain.loops[joint]
-        if joint in plain.loops
-        else (plain.true.F[joint], plain.true.F_size[joint] + plain.blur.F_size[joint])
-    ),
+    "F": lambda plain, joint: plain.wrench(joint),
     "com": lambda plain, _: place_values.com_value(plain.here),
     "momentum": lambda plain, _: place_values.momentum_value(plain.here),
     "kinetic_energy": lambda plain, _: place_values.kinetic_energy_value(plain.here),

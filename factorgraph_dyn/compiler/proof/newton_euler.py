@@ -364,6 +364,17 @@ class ManyStates:
         slices = self.mechanism.v_slices
         return [(a[..., slices[c.joint]], c.ratio * a[..., slices[c.source]]) for c in self.mechanism.couplings]
 
+    def beside_loop(self, name: str, sizes: Mapping[str, Floats]) -> Floats:
+        """The sizes of the wrenches of joints that carry the links of a loop, as its child feels them."""
+        loop, found = self.loops[name], np.zeros((self.states, 1, 2))
+        for joint in self.joints.values():
+            if joint.child == loop.child:
+                found = np.hypot(found, sizes[joint.name])
+            if joint.child == loop.parent:
+                carried = shifted_sizes(sizes[joint.name][..., ::-1], loop.lever[:, None])[..., ::-1]
+                found = np.hypot(found, carried)
+        return found
+
     def loop_loads(self, forces: Floats, sizes: Floats) -> tuple[Loads, dict[str, tuple[Floats, Floats]]]:
         """The loads on links, and the wrenches of loops with their sizes, of forces along what closure demands."""
         loads, wrenches, first = Loads(), {}, 0
