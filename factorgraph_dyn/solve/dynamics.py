@@ -32,6 +32,7 @@ from factorgraph_dyn.solve.solution import Solution, check_residual, joint_vecto
 
 Wrenches = Mapping[str, npt.ArrayLike]
 NO_OPTIONS = LoopOptions()
+_SAFEST = "aba"  # every joint is solved for by the inertia that it moves itself
 
 
 def forward_dynamics(
@@ -199,8 +200,12 @@ def solve_dynamics(
         return solve_closed(state, known, graph, ordering, external, options)
     chosen = choose_ordering(mechanism, graph, ordering)
     try:
-        usual = usual_acceleration(mechanism, state.v)
-        solved = solve_graph(graph, chosen, method, graph_units(mechanism), usual)
+        usual, units = usual_acceleration(mechanism, state.v), graph_units(mechanism)
+        solved = solve_graph(graph, chosen, method, units, usual)
+        if chosen.name != _SAFEST and singularity.moves_little(state, solved.growth):
+            # A needle's own inertia drowns in what other orderings add to it first; the net stays as asked for.
+            safest = choose_ordering(mechanism, graph, _SAFEST)
+            solved = solve_graph(graph, safest, units=units, usual=usual)._replace(net=solved.net)
     except SingularSystemError as error:
         raise singularity.explain(state, known, error) from error
     singularity.check_determined(state, known, solved.growth)

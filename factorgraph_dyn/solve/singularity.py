@@ -10,6 +10,7 @@ Looking costs more than solving, so a quick estimate of the elimination's condit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -40,6 +41,19 @@ def check_determined(state: State, known: Known, growth: float) -> None:
     """Raise a SingularSystemError if an elimination that grows this much was singular up to rounding."""
     if growth > SUSPICIOUS_TREE_GROWTH and not state.mechanism.is_closed_kind:
         check_inertia(state, ~known.a_mask)
+
+
+def moves_little(state: State, growth: float) -> bool:
+    """Whether some joint of a tree may move next to nothing beside what others do, by an elimination's growth.
+
+    Where that is infinite, because nobody knows it, the articulated bodies tell.
+    """
+    if math.isfinite(growth):
+        return growth > SUSPICIOUS_TREE_GROWTH
+    try:
+        return not _least_share(ArticulatedBodies(state, articulated_joints(state))) > SUSPICIOUS_INERTIA
+    except np.linalg.LinAlgError:
+        return True
 
 
 def explain(state: State, known: Known, error: SingularSystemError) -> SingularSystemError:

@@ -320,3 +320,18 @@ def test_a_hinge_that_coasts_needs_no_motor():
             solution = fgd.inverse_dynamics(mechanism, [0.3], [v], [0.0], actuated=[], ordering=ordering)
             assert solution.tau == [0.0]
             assert solution.residual < 1e-9
+
+
+@pytest.mark.parametrize("method", ["sequential", "multifrontal"])
+@pytest.mark.parametrize("ordering", ["natural", "crba", "colamd"])
+@pytest.mark.parametrize("tilt", [1e-8, 1e-6])
+def test_needles_turn_about_axes_next_to_their_own_in_every_ordering(tilt, ordering, method):
+    needle = fgd.Link("needle", 2.0, (0.0, 0.0, 0.0), np.diag([0.04, 0.04, 0.0]))
+    links = (fgd.Link("base"), fgd.Link("arm", 1.0, (0.0, 0.0, 0.0), np.eye(3)), needle)
+    axis = np.array([tilt, 0.0, 1.0])
+    joints = (fgd.Joint("turn", "revolute", "base", "arm"), fgd.Joint("spin", "revolute", "arm", "needle", axis=axis))
+    mechanism = fgd.Mechanism("needle", links, joints, gravity=np.zeros(3))
+    tau = np.array([0.0, -2.0])
+    solution = fgd.forward_dynamics(mechanism, np.array([0.0, 2.0]), np.zeros(2), tau, ordering=ordering, method=method)
+    assert solution.a[1] == pytest.approx(-2.0 * (1.0 + tilt**2) / (0.04 * tilt**2), rel=1e-9)
+    assert solution.ordering.name == ordering

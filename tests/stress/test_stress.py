@@ -35,6 +35,7 @@ FOUND = (  # what long runs found: no answer where there is one, mended since
     (20261210, 445, None),  # joints that loops lock, which the proof had move by rounding of closure
     (20261211, 3596, None),  # a difference of wrenches on two links, whose samples were the same
     (20261212, 5083, None),  # the wrench of a loop that holds nothing: what rounding leaves of a balance
+    (20261213, 2992, None),  # a needle within 1e-8 of its axis: the graph was off by half in the ordering natural
     (20261206, 5734, None),  # a wrench on the way of a loop that holds nothing, beside one that is redundant
     (20261205, 6418, None),  # a needle within 1e-4 of its axis: right, where the proof knew no better
     (77, 298, "estimate"),  # one choice of readings, silent at a third of the quarter turns
