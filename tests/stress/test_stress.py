@@ -38,6 +38,7 @@ FOUND = (  # what long runs found: no answer where there is one, mended since
     (20261213, 2992, None),  # a needle within 1e-8 of its axis: the graph was off by half in the ordering natural
     (20261206, 5734, None),  # a wrench on the way of a loop that holds nothing, beside one that is redundant
     (20261205, 6418, None),  # a needle within 1e-4 of its axis: right, where the proof knew no better
+    (20261214, 1585, None),  # a reading of 1e-10 of an acceleration, which the graph left out: off by 4e-8
     (77, 298, "estimate"),  # one choice of readings, silent at a third of the quarter turns
     (82, 213, "estimate"),  # a small coefficient of a weak reading, which the proof's own answer had taken for rounding
     (82, 435, "estimate"),  # a gear of 1000 : 1, which readings of forces see next to nothing of
