@@ -128,3 +128,8 @@ def shifted_sizes(size: Floats, lever: Floats) -> Floats:
     carried = np.array(size)
     carried[..., 1] = np.hypot(size[..., 1], lever * size[..., 0])
     return carried
+
+
+def shifted_wrench_sizes(size: Floats, lever: Floats) -> Floats:
+    """Sizes of a wrench's parts after a shift: a force has a moment about what lies off its line."""
+    return shifted_sizes(size[..., ::-1], lever)[..., ::-1]

@@ -36,6 +36,7 @@ from factorgraph_dyn.compiler.proof.batch_algebra import (
     inverse_poses,
     norms,
     shifted_sizes,
+    shifted_wrench_sizes,
     skews,
     transposed,
 )
@@ -335,7 +336,7 @@ class ManyStates:
             F[joint.name] = own + balance.get(joint.child, 0.0)
             F_size[joint.name] = np.hypot(own_size, balance_size.get(joint.child, 0.0))
             balance[joint.parent] = balance.get(joint.parent, 0.0) + F[joint.name] @ joint.Ad
-            carried = shifted_sizes(F_size[joint.name][..., ::-1], joint.lever[:, None])[..., ::-1]
+            carried = shifted_wrench_sizes(F_size[joint.name], joint.lever[:, None])
             balance_size[joint.parent] = np.hypot(balance_size.get(joint.parent, 0.0), carried)
         return F, F_size
 
@@ -371,7 +372,7 @@ class ManyStates:
             if joint.child == loop.child:
                 found = np.hypot(found, sizes[joint.name])
             if joint.child == loop.parent:
-                carried = shifted_sizes(sizes[joint.name][..., ::-1], loop.lever[:, None])[..., ::-1]
+                carried = shifted_wrench_sizes(sizes[joint.name], loop.lever[:, None])
                 found = np.hypot(found, carried)
         return found
 
@@ -386,7 +387,7 @@ class ManyStates:
             F_size = sizes[..., part] @ transposed(column_norms(C))
             wrenches[loop.name] = F, F_size
             loads.add(loop.child, F, F_size)
-            loads.add(loop.parent, -F @ loop.Ad, shifted_sizes(F_size[..., ::-1], loop.lever[:, None])[..., ::-1])
+            loads.add(loop.parent, -F @ loop.Ad, shifted_wrench_sizes(F_size, loop.lever[:, None]))
         return loads, wrenches
 
 
