@@ -39,6 +39,7 @@ S = fgd.sensors
 DECADES = (-2.0, 0.5)  # of standard deviations, beside what is usual
 LEAST = 1e-3  # of what is usual in the mechanism, that is usual at any joint
 WORST_CONDITION = 1e6  # above, optimality conditions have too few digits left to say much
+FAINT = 1e-9  # of the terms of a reading: what it says of something else that nothing tells, if more than rounding
 DRAWN_OUTPUTS = 0.25  # share of wrenches and of links' accelerations that are looked at
 
 
@@ -371,7 +372,7 @@ def _case(mechanism, state: State, question: Question, sensors, usual: Usual, in
     is_regular = all(answers[name].unique for name in names)
     is_regular = is_regular and optimum.contradiction < 1e-10 and found.own_error < 1e-12
     none = np.zeros(mechanism.nv, dtype=bool)
-    condition = found.condition if found.condition < WORST_CONDITION else np.inf
+    condition = found.condition if found.condition < WORST_CONDITION and not optimum.is_faint else np.inf
     given = {"y": y, "sensors": sensors, "units": units}
     return Case(state, true[: mechanism.nv], state.tau, none, none, answers, condition, is_regular, given)
 
@@ -411,6 +412,13 @@ class Optimum:
         K += K.T
         K[n + m :, n + m :] = -Sigma
         return K
+
+    @property
+    def is_faint(self) -> bool:
+        """Whether readings say next to nothing of what is taken as open: there are squares of it in the conditions."""
+        H = self.readings.H
+        said = np.abs(H @ self.solved.null[: self.n]).max(axis=1, initial=LD(0))
+        return bool((said > FAINT * (np.abs(H) @ self.solved.columns[: self.n])).any())
 
     def _wide(self, L) -> np.ndarray:
         wide = np.zeros((len(L), len(self.K)), dtype=LD)
