@@ -49,7 +49,7 @@ def cases_of(mechanism, states: list[State], question: Question) -> list[Case]:
         states = [replace(state, wrenches={}) for state in states]
     usual = Usual.at(mechanism, states[0])
     sensors = random_sensors(mechanism, usual, question.seed)
-    return [_case(mechanism, state, question, sensors, usual, index) for index, state in enumerate(states)]
+    return [case_of(mechanism, state, question, sensors, usual, index) for index, state in enumerate(states)]
 
 
 def ask(mechanism, cases: list[Case], question: Question) -> list[dict[str, np.ndarray]]:
@@ -353,7 +353,7 @@ def _size(unknowns: Unknowns, sensor, usual: Usual) -> np.ndarray:
     return np.ones(sensor.size(unknowns.mechanism), dtype=LD)
 
 
-def _case(mechanism, state: State, question: Question, sensors, usual: Usual, index: int) -> Case:
+def case_of(mechanism, state: State, question: Question, sensors, usual: Usual, index: int) -> Case:
     """The question at a state."""
     frames = [sensor.place for sensor in sensors if isinstance(sensor, S.ExternalWrench)]
     unknowns = Unknowns(mechanism, state, frames)

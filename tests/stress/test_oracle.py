@@ -14,6 +14,7 @@ from tests.helpers import lossy, mixed_tree, relative_error
 from tests.mechanisms import random_planar, random_spatial, single_loop
 from tests.oracles.closed import pinocchio_accelerations
 from tests.oracles.engines import pinocchio_oracle
+from tests.stress import estimates
 from tests.stress.asking import mobility
 from tests.stress.constraints import close, closing_velocity, constraint_rows, moved, scaled_pseudo_inverse
 from tests.stress.excuses import excuse, is_elsewhere
@@ -270,3 +271,21 @@ def test_joints_that_move_no_inertia_leave_responses_a_size():
     answer, _ = Oracle(mechanism, np.array([0.7, -0.7, 0.7, 0.0]), np.zeros(4)).respond(np.arange(4))
     assert np.abs(answer.usual).max() < 100.0
     assert not answer.usual[3].any()
+
+
+@pytest.mark.parametrize(("tilt", "regular"), [(0.0, True), (1e-8, False), (0.1, True)])
+def test_readings_that_say_next_to_nothing_of_what_is_open_are_singular(tilt, regular):
+    """A joint that a loop repeats: its moment about x is its torque, but for some of that about y, which is open."""
+    links = [fgd.Link("base"), fgd.Link("arm", 1.0, (0, 0, 0.1), 0.01 * np.eye(3))]
+    held = fgd.Mechanism(
+        "held",
+        links,
+        [fgd.Joint("hinge", "revolute", "base", "arm", axis=(1, tilt, 0))],
+        [fgd.Loop("weld", "fixed", "base", "arm")],
+    )
+    here = State(np.zeros(1), np.zeros(1), np.zeros(1), {})
+    usual = estimates.Usual.at(held, here)
+    sensors = [fgd.sensors.Torque("hinge", None, 0.01), fgd.sensors.ForceTorque("hinge", None, 1.0, ("mx",))]
+    case = estimates.case_of(held, here, Question("graph", "estimate"), sensors, usual, 0)
+    assert case.regular
+    assert (case.condition < estimates.WORST_CONDITION) == regular
