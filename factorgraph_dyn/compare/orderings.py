@@ -36,9 +36,9 @@ from factorgraph_dyn.ordering import (
 from factorgraph_dyn.ordering.saved import is_saved
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
-from factorgraph_dyn.solve.loops.closed import eliminated_graph
 from factorgraph_dyn.solve.loops.dense import SINGULAR
 from factorgraph_dyn.solve.loops.layers import FORCES
+from factorgraph_dyn.solve.loops.physics import eliminated_graph
 from factorgraph_dyn.solve.scaling import column_units, force_measures, graph_units, scale_graph
 from factorgraph_dyn.spatial import Floats
 

@@ -15,6 +15,7 @@ from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint
 from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion.closing import Place, descend
+from factorgraph_dyn.motion.closure import faint_values
 from factorgraph_dyn.motion.joint_limits import Limits, limited, reflected
 from factorgraph_dyn.spatial import Floats, stacked
 
@@ -79,6 +80,18 @@ def least_regularity(mechanism: Mechanism, q: Floats) -> float:
 def rank(place: Place) -> int:
     """How many motions closure takes away."""
     return int(np.linalg.matrix_rank(place.weighed, rtol=place.tolerance))
+
+
+def faint_hold(place: Place, rounding: float) -> float:
+    """The largest share of what closure may hold motions by that it holds one by and that counts as none; 0 without.
+
+    Args:
+        place: A group of loops at a configuration.
+        rounding: The share up to which one is rounding.
+    """
+    _, values, _ = np.linalg.svd(place.weighed)
+    shares, faint = faint_values(values, place.tolerance, rounding)
+    return float(shares[faint].max(initial=0.0))
 
 
 def freedoms(mechanism: Mechanism, q: Floats) -> int:

@@ -35,6 +35,7 @@ from factorgraph_dyn.motion.kinematics import joint_motion
 from factorgraph_dyn.spatial import Array, Floats
 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
+FAINTEST = 1e-12  # the same up to which one is rounding: between both, closure holds a motion by next to nothing
 COUPLED_TOLERANCE = 1e-14  # the same of couplings, which are independent by their structure
 UNSEEN_SHARE = 1e-13  # of a joint's motion: what a loop sees of it below is none
 REST = 1e-3  # of the rate at which a mechanism falls over: what is slower is at rest, up to rounding
@@ -49,6 +50,12 @@ def group_tolerance(mechanism: Mechanism, group: Group) -> float:
     """The same for one group: couplings that close no ring are independent, however far apart their ratios are."""
     is_tree_of_couplings = min(group.members) >= len(mechanism.loops) and len(group.members) < len(group.joints)
     return COUPLED_TOLERANCE if is_tree_of_couplings else rank_tolerance(mechanism)
+
+
+def faint_values(values: Floats, tolerance: float, rounding: float = FAINTEST) -> tuple[Floats, npt.NDArray[np.intp]]:
+    """Singular values of closure as shares, levers being of order one in own units, and which of them are faint."""
+    shares = values / max(values.max(initial=0.0), 1.0)
+    return shares, np.flatnonzero((shares > rounding) & (shares <= tolerance))
 
 
 @dataclass(frozen=True)

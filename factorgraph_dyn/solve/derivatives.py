@@ -36,7 +36,7 @@ from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve.dual import changes_of, duals
 from factorgraph_dyn.solve.dynamics import Wrenches, forward_dynamics, inverse_dynamics
 from factorgraph_dyn.solve.elimination import eliminate
-from factorgraph_dyn.solve.loops.closed import closed_responses
+from factorgraph_dyn.solve.loops.physics import closed_responses
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.solve.solution import Solution
 from factorgraph_dyn.spatial import Array, Floats, inverse_adjoint
@@ -263,7 +263,7 @@ class _Varied:
         solution, mechanism = self.solution, self.solution.state.mechanism
         graph = solution.graph
         if mechanism.is_closed_kind:
-            return closed_responses(mechanism, graph, solution.ordering, self.rows)
+            return closed_responses(solution.state, graph, solution.ordering, self.rows)
         column = Variable(_DIRECTIONS, mechanism.name, self._count)
         factors = tuple(
             Factor(factor.kind, factor.owner, (*factor.blocks, (column, -row)), np.zeros(factor.rows))

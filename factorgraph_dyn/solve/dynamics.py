@@ -25,7 +25,8 @@ from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.ordering import OrderingLike, choose_ordering
 from factorgraph_dyn.solve import singularity
 from factorgraph_dyn.solve.elimination import check_method, solve_graph
-from factorgraph_dyn.solve.loops.closed import InternalWrenches, LoopOptions, solve_closed
+from factorgraph_dyn.solve.loops.closed import solve_closed
+from factorgraph_dyn.solve.loops.physics import InternalWrenches, LoopOptions
 from factorgraph_dyn.solve.objectives import Objective, as_objectives
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.solve.solution import Solution, check_residual, joint_vectors

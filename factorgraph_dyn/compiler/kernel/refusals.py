@@ -13,8 +13,9 @@ from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
-from factorgraph_dyn.motion.closed_places import freedoms
+from factorgraph_dyn.motion.closed_places import faint_hold, freedoms, places_at
 
+_ROUNDING = 1e-14  # of what closure may hold a motion by: less locks no kernel
 _ADVICE = (
     "Take another ordering, such as crba or colamd, or look for masses and inertias that differ by many orders of "
     "magnitude."
@@ -23,7 +24,7 @@ _ADVICE = (
 
 def refused(mechanism: Mechanism, refusal: CompileError) -> CompileError:
     """The refusal, with a word about the loops where they may be its cause."""
-    cause = _differing_freedoms(mechanism)
+    cause = _of_loops(mechanism)
     return CompileError(f"{refusal} {cause}", **refusal.details) if cause else refusal
 
 
@@ -32,9 +33,29 @@ def unproved(mechanism: Mechanism, problem: Problem, proof: Proof, routes: int) 
     return CompileError(
         f"The {problem.name} kernel of mechanism {mechanism.name!r} does not satisfy the mechanism's own equations "
         f"and is not given away: {proof}, by the best of {routes} routes. "
-        f"{_differing_freedoms(mechanism) or _ADVICE}",
+        f"{_of_loops(mechanism) or _ADVICE}",
         proof=proof,
     )
+
+
+def _of_loops(mechanism: Mechanism) -> str:
+    """What to say where loops may be the cause; else nothing."""
+    return _faint_closure(mechanism) or _differing_freedoms(mechanism)
+
+
+def _faint_closure(mechanism: Mechanism) -> str:
+    """What to say where loops hold a motion by next to nothing, which kernels take as held; else nothing."""
+    places = places_at(mechanism, sampled_states(mechanism).q[0]) if mechanism.loops else []
+    for place in places:
+        share = faint_hold(place, _ROUNDING)
+        if share:
+            names = ", ".join(repr(constraint.name) for constraint in place.found)
+            return (
+                f"Closure by {names} holds a motion by {share:.1g} of what it may hold others by, as axes do that are "
+                "parallel but for rounding, and kernels take it as held. Mend the placements, or give more digits; "
+                f"solved through the graph, what is held by up to {place.tolerance:g} is free."
+            )
+    return ""
 
 
 @lru_cache(maxsize=16)

@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from factorgraph_dyn.equations import Known, State
 from factorgraph_dyn.equations.inputs import Inputs, joint_forces
@@ -30,9 +29,9 @@ from factorgraph_dyn.errors import (
 )
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.carried import usual_inertia
-from factorgraph_dyn.motion.closure import rank_tolerance
+from factorgraph_dyn.motion.closure import FAINTEST, faint_values, rank_tolerance
 from factorgraph_dyn.motion.random_states import lost_closures
-from factorgraph_dyn.solve.loops.closure_rows import closure_rows
+from factorgraph_dyn.solve.loops.closure_rows import ClosureRows, closure_rows
 from factorgraph_dyn.solve.loops.dense import SINGULAR, Decomposed, balanced
 from factorgraph_dyn.solve.matrices.mass_matrix import bias, mass_matrix
 from factorgraph_dyn.solve.own_units import own_known, own_state, own_wrenches
@@ -40,7 +39,6 @@ from factorgraph_dyn.spatial import Floats
 
 NEARLY_SINGULAR_SYSTEM = 1e6  # condition numbers above it are worth a warning: ten digits are left of the answer
 TAKES_PART = 1e-6  # share of a null direction above which an entry moves
-FAINTEST = 1e-12  # of the largest singular value of closure, up to which it is rounding
 NEXT_TO_NOTHING = 1e-14  # of the inertia that a joint carries, below which what it moves is rounding of that
 LOST = 1e-8  # of its strength elsewhere, below which closure holds a motion no more
 CONTRADICTION = 1e-9  # misfit that makes a system a contradiction, relative to its right-hand side
@@ -172,16 +170,11 @@ def warn_of_lost_closure(state: State) -> bool:
     return bool(lost)
 
 
-def is_faint(state: State) -> bool:
-    """Whether loops hold a motion by less than counts, and by more than rounding does."""
-    _, values, _ = np.linalg.svd(closure_rows(own_state(state)).own_J, full_matrices=False)
-    return bool(len(_faint(state.mechanism, values)[1]))
-
-
-def _faint(mechanism: Mechanism, values: Floats) -> tuple[Floats, npt.NDArray[np.intp]]:
-    """Singular values of closure as shares, levers being of order one in own units, and which of them are faint."""
-    shares = values / max(values.max(initial=0.0), 1.0)
-    return shares, np.flatnonzero((shares > FAINTEST) & (shares <= rank_tolerance(mechanism)))
+def faint_rows(mechanism: Mechanism, rows: ClosureRows) -> tuple[Floats, Floats]:
+    """Combinations of rows of closure, in own units, that hold a motion faintly, and that hold none; as columns."""
+    left, values, _ = np.linalg.svd(rows.own_J)
+    shares, faint = faint_values(values, rank_tolerance(mechanism))
+    return left[:, faint], left[:, int((shares > FAINTEST).sum()) :]
 
 
 def warn_of_faint_closure(state: State) -> bool:
@@ -191,7 +184,7 @@ def warn_of_faint_closure(state: State) -> bool:
     """
     mechanism, rows = state.mechanism, closure_rows(own_state(state))
     left, values, _ = np.linalg.svd(rows.own_J, full_matrices=False)
-    shares, faint = _faint(mechanism, values)
+    shares, faint = faint_values(values, rank_tolerance(mechanism))
     if not len(faint):
         return False
     parts = np.abs(left[:, faint]).max(axis=1)
