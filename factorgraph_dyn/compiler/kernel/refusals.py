@@ -15,7 +15,7 @@ from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.closed_places import faint_hold, freedoms, places_at
 
-_ROUNDING = 1e-14  # of what closure may hold a motion by: less locks no kernel
+_LEAST_LOCK = 1e-14  # of what closure may hold a motion by: less locks no kernel
 _ADVICE = (
     "Take another ordering, such as crba or colamd, or look for masses and inertias that differ by many orders of "
     "magnitude."
@@ -47,7 +47,7 @@ def _faint_closure(mechanism: Mechanism) -> str:
     """What to say where loops hold a motion by next to nothing, which kernels take as held; else nothing."""
     places = places_at(mechanism, sampled_states(mechanism).q[0]) if mechanism.loops else []
     for place in places:
-        share = faint_hold(place, _ROUNDING)
+        share = faint_hold(place, _LEAST_LOCK)
         if share:
             names = ", ".join(repr(constraint.name) for constraint in place.found)
             return (
