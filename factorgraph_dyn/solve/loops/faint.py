@@ -32,11 +32,11 @@ LEAST_PART = 1e-6  # of a combination of rows, that a loop has to take in it to 
 
 
 class Slack(NamedTuple):
-    """What a loop lets go: d and g as columns on its successor, of which the first `pushed` ones pass no force."""
+    """What a loop lets go: d and g as columns on its successor, of which the first `forceless` ones pass no force."""
 
     d: Floats
     g: Floats
-    pushed: int
+    forceless: int
 
 
 def without_faint_closure(state: State, graph: LinearGraph) -> LinearGraph | None:
@@ -49,7 +49,7 @@ def without_faint_closure(state: State, graph: LinearGraph) -> LinearGraph | Non
         return None
     factors = [_let_go(factor, slacks) for factor in graph.factors]
     columns = factors[0].rhs.shape[1:]
-    factors += [_without_force(state, name, slack, columns) for name, slack in slacks.items() if slack.pushed]
+    factors += [_without_force(state, name, slack, columns) for name, slack in slacks.items() if slack.forceless]
     return LinearGraph(graph.variables, tuple(factors), graph.known)
 
 
@@ -65,9 +65,9 @@ def _let_go(factor: Factor, slacks: Mapping[str, Slack]) -> Factor:
 
 def _without_force(state: State, name: str, slack: Slack, columns: tuple[int, ...]) -> Factor:
     """d^T F = 0, of order one in the loop's own units."""
-    unit, d = graph_units(state.mechanism).variables["F", name], slack.d[:, : slack.pushed].T
+    unit, d = graph_units(state.mechanism).variables["F", name], slack.d[:, : slack.forceless].T
     block = d / np.linalg.norm(d * unit, axis=1, keepdims=True)
-    return Factor("slack", name, ((wrench(name), block),), np.zeros((slack.pushed, *columns)))
+    return Factor("slack", name, ((wrench(name), block),), np.zeros((slack.forceless, *columns)))
 
 
 def _slacks(state: State) -> dict[str, Slack]:
@@ -77,14 +77,14 @@ def _slacks(state: State) -> dict[str, Slack]:
     if not faint.shape[1]:
         return {}
     found: dict[str, Slack] = {}
-    pushed = _chosen(state, rows, faint)
-    every = _chosen(state, rows, np.hstack([faint, idle]), pushed) if idle.shape[1] else pushed
+    freed = _chosen(state, rows, faint)
+    every = _chosen(state, rows, np.hstack([faint, idle]), freed) if idle.shape[1] else freed
     for name, parts in every.items():
         loop = next(loop for loop in state.mechanism.loops if loop.name == name)
         W = rows.forces.wrenches[loop.successor][:, [owner == name for owner in rows.names]]
         w, _ = np.linalg.qr(np.column_stack(parts))
         d, g = unit * (W @ np.linalg.solve(W.T @ W, w)), (W @ w) / unit
-        found[name] = Slack(d, g, len(pushed.get(name, ())))
+        found[name] = Slack(d, g, len(freed.get(name, ())))
     return found
 
 
