@@ -9,7 +9,7 @@ import importlib as _importlib
 import pkgutil as _pkgutil
 from pathlib import Path as _Path
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     name.name: node.module

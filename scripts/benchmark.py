@@ -163,8 +163,9 @@ def rollouts() -> None:
     """Batches of motions beside the forward kernel called as often, and MuJoCo's own rollouts on one thread."""
     rows = []
     count, steps, step = 10_000, 50, 1e-3
-    for name in ("puma560", "panda", "humanoid", "five_bar"):
-        mechanism = fgd.robots.BUILT_IN[name]()
+    mechanisms = [fgd.robots.BUILT_IN[name]() for name in ("puma560", "panda", "humanoid", "five_bar")]
+    mechanisms[2:2] = [fgd.robots.pendulum(7), fgd.robots.random_tree(7, seed=0, kinds=("revolute",))]
+    for mechanism in mechanisms:
         rng, kernel = np.random.default_rng(0), fgd.compile(mechanism)
         starts = [mechanism.random_state(rng) for _ in range(8)]
         q, v = (np.tile([start[k] for start in starts], (count // 8, 1)) for k in (0, 1))
@@ -172,36 +173,49 @@ def rollouts() -> None:
         states = [np.repeat(x, steps, axis=0) for x in (q, v)] + [tau.reshape(-1, mechanism.nv)]
         accelerations = np.empty_like(states[2])  # written to before, as what rollouts write to
         forward = best_of(lambda k=kernel, x=states, out=accelerations: k(*x, out=out), 10)
-        row: dict[str, object] = {"robot": name, "rollouts": count, "steps": steps}
+        row: dict[str, object] = {"robot": mechanism.name, "rollouts": count, "steps": steps}
         row["forward kernel ns a step"] = 1e9 * forward / (count * steps)
-        for integrator in ("semi_implicit", "rk4"):
+        for integrator in ("rk4", "semi_implicit"):
             words = (mechanism, q, v, tau, step)
             out = fgd.rollout(*words, integrator=integrator)
             taken = best_of(lambda w=words, i=integrator, out=out: fgd.rollout(*w, integrator=i, out=out), 10)
             row[f"{integrator} ns a step"] = 1e9 * taken / (count * steps)
             row[f"{integrator} / kernel"] = taken / forward
-        row["MuJoCo ns a step"] = mujoco_rollout(mechanism, q[:256], v[:256], tau[:256], step) or ""
+        last = [x[:256, -1] for x in out]  # of semi_implicit, the integrator that MuJoCo has
+        row |= mujoco_rollout(mechanism, [x[:256] for x in (q, v, tau)], step, last)
+        if "MuJoCo ns a step" in row:
+            row["MuJoCo / semi_implicit"] = row["MuJoCo ns a step"] / row["semi_implicit ns a step"]
         rows.append(row)
-    markdown("Rollouts, one thread", rows)
+    markdown("Rollouts, one thread; MuJoCo's loops are soft", rows)
 
 
-def mujoco_rollout(mechanism: fgd.Mechanism, q: np.ndarray, v: np.ndarray, tau: np.ndarray, step: float) -> float:
-    """Time of MuJoCo's rollouts for one step of one motion, ns; 0 where it is not installed or does not know a part."""
-    if mechanism.is_closed_kind:
-        return 0.0
+def mujoco_rollout(
+    mechanism: fgd.Mechanism, start: list[np.ndarray], step: float, last: list[np.ndarray]
+) -> dict[str, object]:
+    """MuJoCo's semi-implicit Euler on one thread: time of a step, and how far its last states are from ours."""
     try:
-        from mujoco import MjData, mjtState, rollout
+        from mujoco import MjData, mjtIntegrator, mjtState, rollout
 
         from factorgraph_dyn.compare.peers.mujoco import MujocoEngine
 
-        peer = MujocoEngine.build(mechanism)
-    except (ImportError, fgd.FactorGraphDynError):
-        return 0.0
+        peer = MujocoEngine.build(mechanism, soft_loops=True)
+    except (ImportError, fgd.FactorGraphDynError) as error:
+        return {"MuJoCo": f"skipped: {error}"}
+    q, v, tau = start
     peer.model.opt.timestep = step
-    start = np.hstack([np.zeros((len(q), 1)), q, v])
-    words = {"initial_state": start, "control": tau, "control_spec": mjtState.mjSTATE_QFRC_APPLIED.value}
-    taken = best_of(lambda: rollout.rollout(peer.model, MjData(peer.model), **words), 3)
-    return 1e9 * taken / (tau.shape[0] * tau.shape[1])
+    peer.model.opt.integrator = mjtIntegrator.mjINT_EULER
+    words = {
+        "initial_state": np.hstack([np.zeros((len(q), 1)), q, v]),
+        "control": tau,
+        "control_spec": mjtState.mjSTATE_QFRC_APPLIED.value,
+    }
+    data = MjData(peer.model)
+    states, _ = rollout.rollout(peer.model, data, **words)
+    taken = best_of(lambda: rollout.rollout(peer.model, data, **words), 5)
+    row: dict[str, object] = {"MuJoCo ns a step": 1e9 * taken / (tau.shape[0] * tau.shape[1])}
+    if not mechanism.loops and mechanism.nq == mechanism.nv:  # else coordinates differ, or the loops are soft
+        row["difference of last states"] = float(np.abs(states[:, -1, 1:] - np.hstack(last)).max())
+    return row
 
 
 def estimators() -> None:

@@ -27,7 +27,6 @@ PICTURES = pages.ROOT / "examples" / "pictures"
 FENCED = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
 DISPLAYED = re.compile(r"^\$\$\n(.*?)\n\$\$$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"(?<![\\$\w])\$([^$\n]+)\$(?![$\w])")
-RESULTS = re.compile(r"^## Results\n(.*?)(?=^## )", re.DOTALL | re.MULTILINE)
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -47,8 +46,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Results from the README, equations as MathML, and a link to the page's script."""
-    markdown = markdown.replace("{{ results }}", _results()) if "{{ results }}" in markdown else markdown
+    """Equations as MathML, and a link to the page's script."""
     parts = FENCED.split(markdown)
     parts[::2] = [_with_equations(text) for text in parts[::2]]
     source = pages.DOCS / page.file.src_uri
@@ -75,13 +73,6 @@ def _written(page: Path) -> dict[str, bytes]:
 def _from_root(text: str) -> str:
     """A page of the repository's root: its links into docs/ lead to their pages."""
     return re.sub(r"\]\(docs/", "](", text)
-
-
-def _results() -> str:
-    found = RESULTS.search((pages.ROOT / "README.md").read_text())
-    if found is None:
-        raise PluginError("README.md has no section 'Results', from which the page of results is made.")
-    return _from_root(found[1]).replace("](examples/pictures/", "](pictures/")
 
 
 def _with_equations(text: str) -> str:

@@ -1,7 +1,7 @@
 """The pictures of the README, made again by `python scripts/pictures.py`.
 
 five_bar.svg   a five-bar that draws a curve, with the torques of its two motors; moves by itself in a browser
-speed.svg      the table of the README's Results as bars: nanoseconds a state, beside Pinocchio
+speed.svg      the first table of docs/results.md as bars: nanoseconds a state, beside Pinocchio
 """
 
 import re
@@ -13,6 +13,7 @@ import factorgraph_dyn as fgd
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "examples" / "pictures"
+RESULTS = ROOT / "docs" / "results.md"
 SECONDS, FRAMES = 4.0, 96
 BLUE, ORANGE, PINK, GREY, INK = "#2b6cb0", "#d9822b", "#c2185b", "#8fa3b8", "#57606a"
 FONT = f'font-family="system-ui, sans-serif" font-size="13" fill="{INK}"'
@@ -22,7 +23,7 @@ def main() -> None:
     """Write both pictures."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "five_bar.svg").write_text(five_bar_picture(), encoding="utf-8")
-    (FOLDER / "speed.svg").write_text(speed_picture((ROOT / "README.md").read_text(encoding="utf-8")), encoding="utf-8")
+    (FOLDER / "speed.svg").write_text(speed_picture(RESULTS.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"Wrote five_bar.svg and speed.svg to {FOLDER}.")
 
 
@@ -114,22 +115,19 @@ def _dot(place, radius, colour):
     return f'<circle {attributes} r="{radius}" fill="{colour}" stroke="white" stroke-width="2">{moving}</circle>'
 
 
-def speed_rows(readme: str):
+def speed_rows(page: str):
     """(robot, problem, ns a state, Pinocchio's, times faster) of what `scripts/benchmark.py kernels` found."""
-    results = readme.partition("## Results")[2]
-    table = re.search(r"^\| robot \| problem .*?(?=\n\n)", results, re.DOTALL | re.MULTILINE)
+    table = re.search(r"^\| robot \| problem .*?(?=\n\n)", page, re.DOTALL | re.MULTILINE)
     if table is None:
-        raise SystemExit(
-            "README.md has no table of results with the columns robot, problem, AVX2: ns a state, x Pinocchio."
-        )
+        raise SystemExit("docs/results.md has no table with the columns robot, problem, AVX2: ns a state, x Pinocchio.")
     header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[0].splitlines()]
     columns = [header.index(name) for name in ("AVX2: ns a state", "Pinocchio, ns a state", "x Pinocchio")]
     return [(row[0], row[1], *(float(row[k]) for k in columns)) for row in rows]
 
 
-def speed_picture(readme: str) -> str:
-    """The bars of the README's results, on a logarithmic axis."""
-    rows = speed_rows(readme)
+def speed_picture(page: str) -> str:
+    """The bars of the first table of results, on a logarithmic axis."""
+    rows = speed_rows(page)
     left, right, high = 178, 560, 34
     low, most = 10.0, 10 ** np.ceil(np.log10(max(row[3] for row in rows)))
     at = lambda ns: left + (right - left) * np.log10(ns / low) / np.log10(most / low)  # noqa: E731

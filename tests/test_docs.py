@@ -74,6 +74,14 @@ def test_the_first_screen_of_the_readme_is_code_with_its_output():
     assert output.strip()
 
 
+def test_the_readme_is_short():
+    text = (pages.ROOT / "README.md").read_text()
+    assert len(text.encode()) <= 10_000
+    assert all(len(line) <= 300 or line.startswith("<img") for line in text.splitlines())
+    tables = re.findall(r"^\|(.*)\|$", text, re.MULTILINE)
+    assert all(row.count("|") < 7 for row in tables)
+
+
 def test_environment_variables_are_listed():
     sources = "".join(path.read_text(encoding="utf-8") for path in (pages.ROOT / "factorgraph_dyn").rglob("*.py"))
     page = (pages.ROOT / "docs" / "understand" / "compiler.md").read_text(encoding="utf-8")

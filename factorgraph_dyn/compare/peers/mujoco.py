@@ -22,7 +22,7 @@ import numpy as np
 from factorgraph_dyn import spatial
 from factorgraph_dyn.compare.peers.engines import Call, joint_effect
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.model import Link, Mechanism
+from factorgraph_dyn.model import Link, Loop, Mechanism
 from factorgraph_dyn.spatial import Floats
 
 CALLS = {"forward": mujoco.mj_forward, "inverse": mujoco.mj_inverse}
@@ -82,13 +82,18 @@ class MujocoEngine:
         return cls._of(mechanism, model, range(model.njnt))
 
     @classmethod
-    def build(cls, mechanism: Mechanism) -> MujocoEngine:
+    def build(cls, mechanism: Mechanism, *, soft_loops: bool = False) -> MujocoEngine:
         """Hand over a mechanism joint by joint, without a file.
 
+        Args:
+            mechanism: Links, joints and gravity; couplings are left out.
+            soft_loops: Tie loops that turn about a point by MuJoCo's ``connect``, which is a stiff spring: for times,
+                not for numbers. By default loops are left out.
+
         Raises:
-            InputError: A kind of joint that MuJoCo does not have.
+            InputError: A kind of joint or loop that MuJoCo does not have.
         """
-        model = _model(mechanism)
+        model = _model(mechanism, mechanism.loops if soft_loops else ())
         return cls._of(mechanism, model, [model.joint(name).id for name in mechanism.joint_names])
 
     @classmethod
@@ -164,7 +169,7 @@ class MujocoEngine:
         return rate
 
 
-def _model(mechanism: Mechanism) -> mujoco.MjModel:
+def _model(mechanism: Mechanism, loops: Sequence[Loop]) -> mujoco.MjModel:
     spec = mujoco.MjSpec()
     spec.option.gravity = np.array(mechanism.gravity)
     spec.compiler.boundmass = 1e-6  # MuJoCo refuses moving bodies without mass
@@ -184,6 +189,12 @@ def _model(mechanism: Mechanism) -> mujoco.MjModel:
         added = body.add_joint(name=joint.name, type=JOINTS[joint.kind], axis=joint.axes[0])
         if joint.kind != "floating":
             added.armature = float(joint.armature[0])
+    for loop in loops:
+        if loop.kind not in ("revolute", "spherical"):
+            raise InputError(f"MuJoCo's connect ties a point, not the {loop.kind} loop {loop.name!r}.")
+        tie = spec.add_equality(name=loop.name, type=mujoco.mjtEq.mjEQ_CONNECT, objtype=mujoco.mjtObj.mjOBJ_BODY)
+        tie.name1, tie.name2 = loop.predecessor, loop.successor
+        tie.data[:3] = loop.predecessor_placement[:3, 3]
     return spec.compile()
 
 
