@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from factorgraph_dyn import storage
 from factorgraph_dyn.commands.common import (
     FormatOption,
     KnownOption,
@@ -133,7 +134,7 @@ def _entries(values: Any) -> Any:
 
 def _read_state(path: Path, problem: str) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = json.loads(storage.read(path).decode("utf-8-sig"))
     except OSError as error:
         raise InputError(f"The state file {str(path)!r} cannot be read: {error.strerror}.") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from factorgraph_dyn import storage
 from factorgraph_dyn.checks import as_names, check_mapping
 from factorgraph_dyn.equations import sensors as kinds
 from factorgraph_dyn.equations.sensors import Sensor
@@ -127,7 +128,7 @@ def read_readings(logged: Sequence[LoggedSensor], mechanism: Mechanism, log: Log
 def read_sensors(path: Path, mechanism: Mechanism) -> list[LoggedSensor]:
     """The sensors that a file describes."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(storage.read(path).decode())
     except OSError as error:
         raise InputError(f"The sensors file {str(path)!r} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -11,16 +11,19 @@ import csv
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from factorgraph_dyn import storage
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.spatial import Floats
 
+MOST_BYTES = 4_000_000_000  # of one log
 PAUSE = 5.0  # of the usual step around it: what is longer is a pause, of which a window tells nothing
 
 
@@ -115,7 +118,7 @@ def read_log(path: Path) -> Log:
     try:
         if path.suffix == ".npz":
             return _read_npz(path)
-        with path.open(newline="", encoding="utf-8-sig") as file:  # spreadsheets begin with a mark
+        with TextIOWrapper(storage.opened(path, MOST_BYTES), "utf-8-sig", newline="") as file:  # spreadsheets' mark
             return _read_csv(path, list(csv.reader(file)))
     except OSError as error:
         raise InputError(f"The log {str(path)!r} cannot be read: {error.strerror or error}.") from None
@@ -124,18 +127,20 @@ def read_log(path: Path) -> Log:
 
 
 def _read_npz(path: Path) -> Log:
-    with path.open("rb") as file:
+    with storage.opened(path, MOST_BYTES) as file:
         if not is_zipfile(file):  # NumPy would speak of pickles
             raise InputError(
                 f"The log {str(path)!r} is not an .npz archive; write one with numpy.savez, or a .csv file."
             )
-    try:
-        with np.load(path, allow_pickle=False) as content:
-            arrays = {name: np.asarray(content[name], dtype=np.float64) for name in content.files}
-    except (BadZipFile, ValueError, zlib.error):
-        raise InputError(
-            f"The log {str(path)!r} is damaged, or holds other things than arrays of numbers; write it by numpy.savez."
-        ) from None
+        file.seek(0)
+        try:
+            with np.load(file, allow_pickle=False) as content:
+                arrays = {name: np.asarray(content[name], dtype=np.float64) for name in content.files}
+        except (BadZipFile, ValueError, zlib.error):
+            raise InputError(
+                f"The log {str(path)!r} is damaged, or holds other things than arrays of numbers; write it by "
+                "numpy.savez."
+            ) from None
     return Log(path, {name: array for name, array in arrays.items() if array.ndim})
 
 

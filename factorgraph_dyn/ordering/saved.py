@@ -91,7 +91,7 @@ def read(path: Path) -> SavedOrdering:
         OrderingError: There is no such file, or it is not a results file of this version.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(storage.read(path).decode())
     except OSError as error:
         raise OrderingError(f"The results file {str(path)!r} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
@@ -118,7 +118,7 @@ def read(path: Path) -> SavedOrdering:
             tuple((float(score), tuple(map(str, names))) for score, names in content["elites"]),
             bool(content.get("free", False)),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise OrderingError(
             f"The results file {str(path)!r} lacks or garbles {error}. Search again, or name another file."
         ) from error

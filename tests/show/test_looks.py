@@ -176,6 +176,45 @@ def test_packages_are_found_above_the_file(tmp_path):
         assert find_mesh(visual) == tmp_path / "my_robot" / "m.stl"
 
 
+def package_mesh(name, folder):
+    return find_mesh(fgd.Visual("a", "mesh", (1, 1, 1), mesh=name, folder=str(folder)))
+
+
+@pytest.mark.parametrize("kind", ["package", "model"])
+def test_a_folder_is_no_package_by_its_name(tmp_path, kind):
+    """A model in the user's home may not read what lies beside it, under whatever name it calls for."""
+    for name in ("robot/urdf", "secrets", "robot/meshes"):
+        (tmp_path / name).mkdir(parents=True)
+    mesh = tmp_path / "secrets" / "m.stl"
+    mesh.write_bytes(binary_stl())
+    here = tmp_path / "robot" / "urdf"
+    assert package_mesh(f"{kind}://secrets/m.stl", here) is None
+    assert package_mesh(f"{kind}://{tmp_path.name}/secrets/m.stl", here) is None
+    (tmp_path / "robot" / "meshes" / "m.stl").write_bytes(binary_stl())
+    assert package_mesh(f"{kind}://meshes/m.stl", here) == tmp_path / "robot" / "meshes" / "m.stl"  # its own
+    for mark in ("package.xml", "model.config"):
+        (tmp_path / "secrets" / mark).touch()
+        assert package_mesh(f"{kind}://secrets/m.stl", here) == mesh
+        (tmp_path / "secrets" / mark).unlink()
+
+
+def test_a_link_in_the_models_folder_makes_no_package(tmp_path):
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "m.stl").write_bytes(binary_stl())
+    (tmp_path / "arm").mkdir()
+    (tmp_path / "arm" / "parts").symlink_to(tmp_path / "secrets")
+    assert package_mesh("package://parts/m.stl", tmp_path / "arm") is None
+
+
+def test_packages_are_found_where_the_user_says(tmp_path, monkeypatch):
+    (tmp_path / "all" / "arm").mkdir(parents=True)
+    (tmp_path / "all" / "arm" / "m.stl").write_bytes(binary_stl())
+    (tmp_path / "robot").mkdir()
+    assert package_mesh("package://arm/m.stl", tmp_path / "robot") is None
+    monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path / "all"))
+    assert package_mesh("package://arm/m.stl", tmp_path / "robot") == tmp_path / "all" / "arm" / "m.stl"
+
+
 def test_missing_meshes_are_told_and_links_stay_to_be_seen():
     robot = fgd.loads(URDF.format(mesh="nowhere.stl"))
     assert looks(robot)["missing"] == [1]

@@ -20,6 +20,7 @@ import pinocchio as pin
 from factorgraph_dyn.compare.peers.engines import Call, joint_effect, joint_losses
 from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Joint, Mechanism
+from factorgraph_dyn.model.files.xml_tree import read_bytes
 from factorgraph_dyn.spatial import Floats, perpendicular_axes
 
 SWAP = np.array([3, 4, 5, 0, 1, 2])  # [omega; v] to [v; omega] and back
@@ -59,7 +60,8 @@ class PinocchioEngine:
     def load(cls, mechanism: Mechanism, path: Path) -> PinocchioEngine:
         """Read a file; a floating base of the mechanism becomes Pinocchio's free flyer."""
         first = mechanism.topology.joints_out[mechanism.base]
-        floats = len(first) == 1 and first[0].kind == "floating" and f'"{first[0].name}"' not in path.read_text()
+        text = read_bytes(path).decode(errors="replace")
+        floats = len(first) == 1 and first[0].kind == "floating" and f'"{first[0].name}"' not in text
         try:
             if floats:
                 model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer(), first[0].name)

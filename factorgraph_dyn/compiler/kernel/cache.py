@@ -69,7 +69,7 @@ def read(name: str | None) -> Entry | None:
         return None
     path = _path(place, name)
     try:
-        content = path.read_bytes()
+        content = storage.read(path, MOST_BYTES)
     except OSError:
         return None
     with suppress(OSError):  # a folder may be for reading only

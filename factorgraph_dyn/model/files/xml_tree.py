@@ -19,6 +19,7 @@ from xml.parsers import expat
 
 import numpy as np
 
+from factorgraph_dyn import storage
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.spatial import Floats
 
@@ -133,7 +134,7 @@ class Element:
             try:
                 value = float(word)
             except ValueError:
-                hint = " Expand xacro expressions first." if "${" in text else ""
+                hint = " Expand xacro expressions first: fgd.load(path, xacro=True)." if "${" in text else ""
                 self.fail(f"{what} holds {shorten(word)!r}, which is not a number.{hint}")
             if math.isnan(value) or (math.isinf(value) and not infinite):
                 self.fail(f"{what} holds {shorten(word)!r}; numbers must be finite.")
@@ -164,24 +165,18 @@ class _TooMuchError(Exception):
     """Stops expat from inside a handler; carries the message."""
 
 
-def shorten(text: str | None) -> str:
+def shorten(text: str | None, most: int = MAX_SHOWN) -> str:
     """The text, cut to a length that fits a message."""
     text = "" if text is None else text
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+    return text if len(text) <= most else text[:most] + "..."
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file that is not too large."""
+    """The content of a regular file that is not too large."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ModelError(
-                f"{path}: the file has {path.stat().st_size} bytes; at most {MAX_BYTES} are read.",
-                file=str(path),
-            )
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ModelError(f"{path}: the file cannot be read: {reason}.", file=str(path)) from None
+        return storage.read(path, MAX_BYTES)
+    except OSError as error:
+        raise ModelError(f"{path}: the file cannot be read: {error.strerror}.", file=str(path)) from None
 
 
 def read_included(element: Element, path: Path) -> Document:

@@ -2,6 +2,9 @@
 
 A model file is untrusted: it may name files in its own folder, in the package that the folder belongs to and in
 packages it names, and nothing else; who draws it may allow more folders. Links that lead out are refused.
+
+A package is a folder of its name that holds ``package.xml`` (of ROS) or ``model.config`` (of Gazebo), that lies in the
+model file's own package, or that lies in a folder of the user's environment variables.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from urllib.parse import unquote
 from factorgraph_dyn.model import Visual
 
 MOST_ABOVE = 8  # folders above a model file in which packages are sought
+PACKAGE_MARKS = ("package.xml", "model.config")
 PACKAGE_PATHS = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", "GZ_SIM_RESOURCE_PATH")
 # Folders of model files inside a package, beside those of its meshes.
 MODEL_FOLDERS = ("urdf", "xacro", "robots", "robot", "mjcf", "xml", "sdf", "model", "models", "description")
@@ -54,10 +58,11 @@ def _candidates(name: str, folder: str, others: Sequence[Path]) -> Iterator[tupl
 
 def _packages(name: str, here: Path) -> Iterator[Path]:
     """Folders that a package of a name may be: above the model file, beside those, or where ROS looks."""
+    own = _home(here)
     for above in (here, *here.parents[:MOST_ABOVE]):
-        if above.name == name:
-            yield above
-        yield above / name
+        for place in (above, above / name):
+            if place.name == name and (place.resolve().is_relative_to(own) or _is_package(place)):
+                yield place
     for variable in PACKAGE_PATHS:
         for entry in filter(None, os.environ.get(variable, "").split(os.pathsep)):
             yield Path(entry) / name
@@ -67,6 +72,11 @@ def _packages(name: str, here: Path) -> Iterator[Path]:
 def _home(here: Path) -> Path:
     """The folder of the package that a model file's folder belongs to, else the folder itself."""
     for above in (here, *here.parents[:3]):
-        if (above / "package.xml").is_file():
+        if (above / PACKAGE_MARKS[0]).is_file():
             return above
-    return here.parent if here.name.lower() in MODEL_FOLDERS else here
+    named = here.name.lower() in MODEL_FOLDERS and here.parent.name  # the root of all files is no package
+    return here.parent if named else here
+
+
+def _is_package(folder: Path) -> bool:
+    return any((folder / mark).is_file() for mark in PACKAGE_MARKS)

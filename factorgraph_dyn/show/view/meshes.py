@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn import storage
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.show.view.collada import read_collada
 from factorgraph_dyn.spatial import Floats
@@ -39,9 +40,9 @@ def read_mesh(path: Path) -> Mesh | None:
     """The mesh of a file, made coarse enough for a page, or None where it cannot be read."""
     reader = {".stl": _read_stl, ".obj": _read_obj, ".dae": _read_dae}.get(path.suffix.lower())
     try:
-        if reader is None or path.stat().st_size > MOST_BYTES:
+        if reader is None:
             return None
-        mesh = reader(path.read_bytes())
+        mesh = reader(storage.read(path, MOST_BYTES))
     except (OSError, ValueError, IndexError, KeyError, ModelError, RecursionError):
         return None
     mesh = Mesh(mesh.corners, mesh.triangles[_good_triangles(mesh)])

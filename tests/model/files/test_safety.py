@@ -48,7 +48,7 @@ def test_size_and_number_of_elements_are_bounded(tmp_path, monkeypatch):
     with pytest.raises(fgd.ModelError, match="more than 50 elements"):
         fgd.load(path)
     monkeypatch.setattr(xml_tree, "MAX_BYTES", 50)
-    with pytest.raises(fgd.ModelError, match="at most 50 are read"):
+    with pytest.raises(fgd.ModelError, match="at most 50 bytes are read"):
         fgd.load(path)
 
 
