@@ -90,10 +90,12 @@ def load_command(name: str) -> Any:
     """A command, ready to run; the example at the end of its docstring ends its help."""
     module, function = HOMES[name]
     call = getattr(importlib.import_module(f"factorgraph_dyn.commands.{module}"), function)
+    common = importlib.import_module("factorgraph_dyn.commands.common")
     words, _, example = inspect.cleandoc(call.__doc__).partition(EXAMPLE)
     paragraphs = "\n\n".join(" ".join(text.split()) for text in words.split("\n\n"))
     one = typer.Typer(add_completion=False)
-    one.command(name, help=escape(paragraphs), epilog=escape(f"Example: {' '.join(example.split())}"))(call)
+    epilog = escape(f"Example: {' '.join(example.split())}")
+    one.command(name, help=escape(paragraphs), epilog=epilog)(common.with_xacro_option(call))
     command = typer.main.get_command(one)
     for parameter in command.params:  # T[link6] is no markup
         parameter.help = escape(getattr(parameter, "help", None) or "")  # type: ignore[attr-defined]

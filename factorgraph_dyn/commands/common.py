@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -46,6 +49,10 @@ RobotArgument = Annotated[
         autocompletion=complete_robot,
     ),
 ]
+XacroOption = Annotated[
+    bool,
+    typer.Option("--xacro", help="Expand the file by xacro first, which runs what it says: for files you trust."),
+]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the rows.")]
 WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns, however wide the table gets.")]
 ProblemOption = Annotated[Problem, typer.Option("--problem", help="Which quantities are known.")]
@@ -61,6 +68,30 @@ ParametersOption = Annotated[
         "armature[joint], damping[joint], friction[joint], gravity.",
     ),
 ]
+
+
+expands_xacro = ContextVar("expands_xacro", default=False)
+"""Whether the command that runs was given --xacro."""
+
+
+def with_xacro_option(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the option --xacro where it takes a ROBOT; ``find_robot`` looks whether it was given."""
+    signature = inspect.signature(command, eval_str=True)
+    if "robot" not in signature.parameters:
+        return command
+
+    @wraps(command)
+    def run(*, xacro: bool, **options: Any) -> None:
+        asked = expands_xacro.set(xacro)
+        try:
+            command(**options)
+        finally:
+            expands_xacro.reset(asked)
+
+    option = inspect.Parameter("xacro", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=XacroOption)
+    extended = signature.replace(parameters=[*signature.parameters.values(), option])
+    run.__signature__ = extended  # type: ignore[attr-defined]
+    return run
 
 
 def split_names(text: str | None) -> list[str]:
@@ -93,7 +124,7 @@ def find_robot(name: str, *, warns: bool = True) -> Mechanism:
     if there or kind == "robot_descriptions":
         from factorgraph_dyn.model.files.load import load
 
-        mechanism = load(name)
+        mechanism = load(name, xacro=expands_xacro.get())
         if warns and mechanism.warnings:
             _tell_warnings(name, mechanism.warnings)
         return mechanism

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, find_robot
+from factorgraph_dyn.commands.common import FormatOption, RobotArgument, SeedOption, expands_xacro, find_robot
 from factorgraph_dyn.compare.engine_agreement import Agreement, compare_with_engine
 from factorgraph_dyn.compare.peers.engines import engine_of, handed_engine
 from factorgraph_dyn.errors import InputError
@@ -157,7 +157,7 @@ def constraint_rows(mechanism: Mechanism) -> list[dict[str, Any]]:
 
 def _agreement(mechanism: Mechanism, path: Path, states: int, seed: int) -> Agreement:
     """The agreement with the engine that reads the file, or that is handed the tree."""
-    kind = format_of(path) if path.is_file() else "built in"
+    kind = format_of(path) if path.is_file() and not expands_xacro.get() else "handed over"
     reads = kind == "MJCF" or (kind == "URDF" and not mechanism.loops)
     engine = engine_of(mechanism, path) if reads else handed_engine(mechanism)
     return compare_with_engine(mechanism, engine, states=states, seed=seed)

@@ -71,6 +71,22 @@ def test_check_hands_every_joint_kind_to_pinocchio(run, tmp_path):
     assert run("check", tmp_path / "all.json", "--states", 3).exit_code == 0
 
 
+def test_xacro_files_are_expanded_where_it_is_asked_for(run, tmp_path):
+    pytest.importorskip("xacrodoc")
+    path = tmp_path / "robot.urdf"
+    tree = test_urdf.chain(["revolute"]).replace("<robot ", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ', 1)
+    path.write_text(tree.replace("<link ", '<xacro:property name="n" value="1"/><link ', 1))
+    assert "by the option --xacro" in str(run("info", path).exception)
+    assert "j0" in run("info", path, "--xacro").output
+    assert "by the option --xacro" in str(run("info", path).exception)  # one command asks for itself
+    assert run("check", path, "--xacro", "--states", 2).exit_code == 0
+
+
+@pytest.mark.parametrize("command", sorted(set(cli.HOMES) - {"robots"}))
+def test_every_command_that_takes_a_robot_has_the_option_of_xacro(command):
+    assert "--xacro" in [word for option in cli.load_command(command).params for word in option.opts]
+
+
 def test_a_missing_included_file_is_named_with_a_way_out(run, tmp_path):
     (tmp_path / "scene.xml").write_text('<mujoco><include file="arm.xml"/></mujoco>')
     message = str(run("check", tmp_path / "scene.xml").exception)

@@ -17,7 +17,7 @@ from factorgraph_dyn.checks import check_kind, check_mapping, check_path, shown
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.edit import WORLD
 from factorgraph_dyn.model.files.closures import add_closures, is_closure_file, parse_closures
-from factorgraph_dyn.model.files.expand_xacro import expanded, is_xacro
+from factorgraph_dyn.model.files.expand_xacro import expanded
 from factorgraph_dyn.model.files.formats import BLANK, NOT_XML, Source
 from factorgraph_dyn.model.files.mjcf.reader import read_actuation
 from factorgraph_dyn.model.files.xml_tree import parse_xml, read_bytes
@@ -34,6 +34,7 @@ def load(
     merge_fixed: bool = False,
     closures: str | PathLike[str] | None = None,
     folder: str | PathLike[str] | None = None,
+    xacro: bool = False,
     xacro_arguments: Mapping[str, str] | None = None,
 ) -> Mechanism:
     """The mechanism that a URDF, xacro, MJCF, SDF or own-format file describes.
@@ -48,15 +49,18 @@ def load(
         closures: A YAML file that lists loop closures between links, frames or joints.
         folder: The folder that included files must not leave; default the file's own. Files are sought beside
             the one loaded, then beside the one that includes them; a folder of models may lie above.
-        xacro_arguments: Values of the arguments of a xacro file, by name. Xacro files are programs, which are expanded
-            by the extra ``factorgraph_dyn[xacro]``; give it files you trust.
+        xacro: Expand the file by xacro first, which needs the extra ``factorgraph_dyn[xacro]``. Xacro files are
+            programs, and run with your rights while they are expanded: ask for it where you trust the file. They run
+            in a process of their own, whose time and memory are bounded.
+        xacro_arguments: Values of the xacro file's arguments, by name; it is expanded where they are given, even if
+            there are none.
 
     Raises:
         ModelError: The file cannot be read or makes no mechanism; says file, line and element.
 
     Examples:
         >>> fgd.robots.panda().save("panda.json")
-        >>> fgd.load("panda.json")  # or .urdf, .xml (MJCF), .sdf, .xacro
+        >>> fgd.load("panda.json")  # or .urdf, .xml (MJCF), .sdf
         <Mechanism 'panda': 8 links, 7 movable joints, nq 7, nv 7>
     """
     if isinstance(path, str) and path.lstrip().startswith(("<", "{")):
@@ -86,8 +90,9 @@ def load(
             file=str(file),
         )
     source = Source(content, file, root or file.parent, floating_base)
-    if source.format not in NOT_XML and is_xacro(source.document.root):
-        check_mapping(arguments := xacro_arguments or {}, "xacro_arguments", "a mapping {name: value}")
+    arguments = {} if xacro_arguments is None else xacro_arguments
+    check_mapping(arguments, "xacro_arguments", "a mapping {name: value}")
+    if (xacro or xacro_arguments is not None) and source.format not in NOT_XML:
         source = replace(source, content=expanded(file, root, arguments))
     mechanism = source.read()
     if closures is None:
@@ -106,7 +111,7 @@ def loads(text: str | bytes, *, file: str = "<text>", folder: str | PathLike[str
     """The mechanism that a text in any of the formats describes.
 
     Args:
-        text: The content of a URDF, MJCF, SDF or own-format file.
+        text: The content of a URDF, MJCF, SDF or own-format file; texts of xacro files are not expanded.
         file: What messages call it; included files are sought beside it.
         folder: The folder that included files must not leave; default none may be included.
 

@@ -235,7 +235,7 @@ def test_odd_files_load_with_a_warning(warning):
 
 BAD = {
     "Expand xacro": (chain(["revolute"]).replace('"2"', '"${m}"', 1), 3),
-    "the extra that expands it": (robot("<xacro:macro name='m'/>"), 2),
+    "fgd.load\\(path, xacro=True\\)": (robot("<xacro:macro name='m'/>"), 2),
     "joint type 'hinge'": (chain(["hinge"]), 5),
     "defined twice, first in line 2": (robot("<link name='a'/>", "<link name='a'/>"), 3),
     "link 'gone' is not in the file": (

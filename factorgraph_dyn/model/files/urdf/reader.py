@@ -98,7 +98,7 @@ def _located(root: Element, error: ModelError) -> ModelError:
 def _refuse_xacro(root: Element, notes: list[str]) -> None:
     for child in root.children:
         if child.tag in NEEDS_EXPANDING:
-            child.fail(f"this is the text of a xacro file; {HOW} from its file.")
+            child.fail(f"{HOW}.")
         if child.tag.startswith("xacro:"):
             notes.append(child.note("a xacro element is left unexpanded; it is not read."))
 
