@@ -289,9 +289,9 @@ SIDE = """<link name="{0}1"><inertial><origin xyz="0 0 .5"/><mass value="1"/>
 @pytest.mark.parametrize(
     "yaml",
     [
-        "closed_loop: [['end_left', 'end_right']]\ntype: ['3d']\nname_mot: ['mot']\n",
+        "closed_loop: [['end_left', 'end_right']]\ntype: ['3d']\nname_mot: ['mot_left', 'mot_right']\n",
         "# note\nclosed_loop:\n  - [end_left, tip_right]  # a joint stands for its child\n"
-        "type:\n  - 3D\nname_mot: [mot_left, mot_right]\n",
+        "type:\n  - 3D\nname_mot: [mot_left, mot_right]\njoint_name: []\njoint_type: []\n",
     ],
 )
 def test_closures_from_yaml(tmp_path, yaml):
@@ -308,6 +308,9 @@ def test_closures_from_yaml(tmp_path, yaml):
     assert again.fingerprint == mechanism.fingerprint
 
 
+CLOSED = "closed_loop: [['end_left', 'end_right']]\n"
+
+
 @pytest.mark.parametrize(
     ("yaml", "reason"),
     [
@@ -320,6 +323,18 @@ def test_closures_from_yaml(tmp_path, yaml):
         ("closed_loop: [['end_left', 'end_right']]\nclosed_loop: []", "occurs twice"),
         ("closed_loop: [[&a end_left, *a]]", "aliases"),
         ("closed_loop: " + 5000 * "[" + 5000 * "]", "too deeply"),
+        (
+            CLOSED + "motors: ['mot_left']",
+            "bar.yaml:2: the key 'motors' is not known; keys: closed_loop, type",
+        ),
+        (CLOSED + "name_mot: ['']", "bar.yaml:2: 'name_mot' must be a list of names, none of them empty"),
+        (CLOSED + "name_mot: 'mot_left'", "'name_mot' must be a list of names"),
+        (CLOSED + "name_mot: ['mot']", "bar.yaml:2: the motor 'mot' may be several joints: mot_left, mot_right"),
+        (CLOSED + "name_mot: ['mot_le']", "'mot_le' is no movable joint. Joints: mot_left, elbow_left, mot_right"),
+        (CLOSED + "name_mot: ['tip_left']", "'tip_left' is no movable joint"),
+        (CLOSED + "joint_name: ['elbow_left']", "must list a type for every joint"),
+        (CLOSED + "joint_name: ['elbow']\njoint_type: [FIXED]", "bar.yaml:2: 'elbow' is no movable joint"),
+        (CLOSED + "joint_name: [elbow_left]\njoint_type: [UJOINT_ZY]", "bar.yaml:3: .*types: spherical, cardan, fixed"),
     ],
 )
 def test_bad_closures_are_refused(tmp_path, yaml, reason):
