@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -95,3 +97,21 @@ def test_a_cache_entry_that_is_no_regular_file_is_none(tmp_path, monkeypatch, ma
     path.parent.mkdir()
     make(path)
     assert cache.read("0" * 64) is None
+
+
+PACKAGE = Path(fgd.__file__).parent
+# These read files of the package itself, its compiled peers and the system.
+OWN = ("__init__", "cli", "show/web_page", "compiler/kernel/compile", "compare/benchmark", "compare/peers/casadi_code")
+READS = re.compile(
+    r"\.read_(text|bytes)\(|(?<![.\w])open\(|\bpath\.open\((?!\"w)|np\.(loadtxt|genfromtxt|fromfile|memmap)\("
+)
+
+
+def test_files_of_users_are_opened_in_one_place():
+    elsewhere = {path for path in PACKAGE.rglob("*.py") if READS.search(without_docstrings(path))}
+    allowed = {PACKAGE / f"{name}.py" for name in (*OWN, "storage")}
+    assert elsewhere == allowed, "open them by storage.opened or storage.read"
+
+
+def without_docstrings(path):
+    return re.sub(r'""".*?"""', "", path.read_text(), flags=re.DOTALL)

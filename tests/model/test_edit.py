@@ -323,6 +323,7 @@ CLOSED = "closed_loop: [['end_left', 'end_right']]\n"
         ("closed_loop: [['end_left', 'end_right']]\nclosed_loop: []", "occurs twice"),
         ("closed_loop: [[&a end_left, *a]]", "aliases"),
         ("closed_loop: " + 5000 * "[" + 5000 * "]", "too deeply"),
+        ("closed_loop: [" + 50_000 * "a," + "]", "100015 bytes, and a list of closures at most 100000"),
         (
             CLOSED + "motors: ['mot_left']",
             "bar.yaml:2: the key 'motors' is not known; keys: closed_loop, type",

@@ -14,7 +14,7 @@ which stands for the link it moves. A motor is a joint's name, or words of it th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -23,9 +23,10 @@ import yaml
 
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.mechanism import Mechanism
-from factorgraph_dyn.model.parts import EFFECTS, Joint, Loop
+from factorgraph_dyn.model.parts import EFFECTS, Frame, Joint, Loop
 from factorgraph_dyn.spatial import Floats
 
+MOST_BYTES = 100_000  # of a file: published ones have less than three thousand, and PyYAML takes seconds for as many
 DEEPEST = 20  # levels of lists in a file, where three are needed
 LOOP_KINDS = {"6d": "fixed", "3d": "spherical"}
 JOINT_KINDS = {"spherical": "spherical", "cardan": "universal", "fixed": "fixed"}
@@ -64,6 +65,8 @@ def parse_closures(content: bytes, file: str) -> Closures:
     Raises:
         ModelError: Not such a file; says file and line.
     """
+    if len(content) > MOST_BYTES:
+        _fail(file, 1, f"the file has {len(content)} bytes, and a list of closures at most {MOST_BYTES}")
     entries = _entries(content, file)
     lines = {key: line for key, (_, line) in entries.items()}
     if not lines:
@@ -94,7 +97,7 @@ def add_closures(mechanism: Mechanism, closures: Closures, file: str) -> Mechani
     loops = (*mechanism.loops, *_loops(mechanism, closures, file))
     joints, notes = _of_their_kinds(mechanism, closures, file)
     if closures.motors is not None:
-        movable = [joint.name for joint in joints if joint.nv]
+        movable = {joint.name: joint for joint in joints if joint.nv}
         driven = {_driven(motor, movable, file, closures.lines["name_mot"]) for motor in closures.motors}
         joints = tuple(replace(joint, actuated=joint.name in driven) for joint in joints)
     try:
@@ -104,9 +107,10 @@ def add_closures(mechanism: Mechanism, closures: Closures, file: str) -> Mechani
 
 
 def _loops(mechanism: Mechanism, closures: Closures, file: str) -> Iterator[Loop]:
+    frames = {frame.name: frame for frame in mechanism.frames}
     for index, (first, second, kind) in enumerate(closures.loops, start=1):
         line = closures.lines["closed_loop"]
-        (link_a, T_a), (link_b, T_b) = (_place(mechanism, n, file, line) for n in (first, second))
+        (link_a, T_a), (link_b, T_b) = (_place(mechanism, frames, n, file, line) for n in (first, second))
         if link_a == link_b:
             _fail(file, line, f"{first!r} and {second!r} are on the same link {link_a!r}")
         yield Loop(f"closed_loop_{index}", kind, link_a, link_b, T_a, T_b)
@@ -131,7 +135,7 @@ def _of_their_kinds(mechanism: Mechanism, closures: Closures, file: str) -> tupl
     return tuple(found.values()), notes
 
 
-def _driven(motor: str, movable: Sequence[str], file: str, line: int) -> str:
+def _driven(motor: str, movable: Mapping[str, Joint], file: str, line: int) -> str:
     """The joint that a motor's name means."""
     if motor in movable:
         return motor
@@ -144,11 +148,10 @@ def _driven(motor: str, movable: Sequence[str], file: str, line: int) -> str:
     return found[0]
 
 
-def _place(mechanism: Mechanism, name: str, file: str, line: int) -> tuple[str, Floats]:
+def _place(mechanism: Mechanism, frames: Mapping[str, Frame], name: str, file: str, line: int) -> tuple[str, Floats]:
     """The link a name is on, and the pose of the named frame in it."""
-    for frame in mechanism.frames:
-        if frame.name == name:
-            return frame.link, np.asarray(frame.placement)
+    if name in frames:
+        return frames[name].link, np.asarray(frames[name].placement)
     if name in mechanism.link_by_name:
         return name, np.eye(4)
     if name in mechanism.joint_by_name:

@@ -72,6 +72,17 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
         fgd.load(tmp_path / "model/m.xml")
 
 
+def test_a_folders_model_that_is_a_link_out_of_the_folder_is_not_followed(tmp_path):
+    (tmp_path / "secret.sdf").write_text("<sdf version='1.7'><model name='m'><link name='l'/></model></sdf>")
+    (tmp_path / "world" / "part").mkdir(parents=True)
+    (tmp_path / "world/part/model.sdf").symlink_to(tmp_path / "secret.sdf")
+    world = "<sdf version='1.7'><world name='w'><include><uri>model://part</uri></include></world></sdf>"
+    (tmp_path / "world/w.sdf").write_text(world)
+    with pytest.raises(fgd.ModelError, match="outside the folder"):
+        fgd.load(tmp_path / "world/w.sdf")
+    assert len(fgd.load(tmp_path / "world/w.sdf", folder=tmp_path).links) == 2
+
+
 def test_nesting_that_the_stack_has_no_room_for_is_refused():
     """A caller may itself be deep in the stack."""
     text = "<mujoco><worldbody>" + "<body>" * 190 + "</body>" * 190 + "</worldbody></mujoco>"

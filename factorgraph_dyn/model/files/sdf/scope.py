@@ -280,8 +280,8 @@ def _included(element: Element, files: _Files) -> list[tuple[Element, float]]:
     uri = child_text(element, "uri")
     name = uri.removeprefix("model://").removeprefix("file://")
     path = find_included(element, name, files.places(element), files.folder)
-    if path.is_dir():
-        path = path / "model.sdf"
+    if path.is_dir():  # whose model may be a link that leads out
+        path = find_included(element, f"{name}/model.sdf", files.places(element), files.folder)
     if str(path.resolve()) == str(Path(element.file).resolve()):
         element.fail("the file includes itself.")
     document = read_included(element, path)
