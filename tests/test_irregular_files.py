@@ -103,7 +103,7 @@ PACKAGE = Path(fgd.__file__).parent
 # These read files of the package itself, its compiled peers and the system.
 OWN = ("__init__", "cli", "show/web_page", "compiler/kernel/compile", "compare/benchmark", "compare/peers/casadi_code")
 READS = re.compile(
-    r"\.read_(text|bytes)\(|(?<![.\w])open\(|\bpath\.open\((?!\"w)|np\.(loadtxt|genfromtxt|fromfile|memmap)\("
+    r"\.read_(text|bytes)\(|(?<![.\w])(?<!def )open\(|\bpath\.open\((?!\"w)|np\.(loadtxt|genfromtxt|fromfile|memmap)\("
 )
 
 
