@@ -103,7 +103,6 @@ from factorgraph_dyn.solve.dynamics import (
 )
 from factorgraph_dyn.solve.elimination import (
     eliminate as eliminate,
-    to_gtsam as to_gtsam,
 )
 from factorgraph_dyn.solve.estimation.estimate import (
     Estimate as Estimate,
@@ -112,6 +111,10 @@ from factorgraph_dyn.solve.estimation.estimate import (
 from factorgraph_dyn.solve.estimation.velocity import (
     VelocityEstimate as VelocityEstimate,
     estimate_velocity as estimate_velocity,
+)
+from factorgraph_dyn.solve.interchange import (
+    gtsam_ordering as gtsam_ordering,
+    to_gtsam as to_gtsam,
 )
 from factorgraph_dyn.solve.matrices.iwim import (
     InputDynamics as InputDynamics,

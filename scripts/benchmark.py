@@ -37,7 +37,6 @@ from factorgraph_dyn.compiler.kernel.cache import ENVIRONMENT_VARIABLE
 from factorgraph_dyn.compiler.program import Operations
 from factorgraph_dyn.compiler.proof.proof import Trial
 from factorgraph_dyn.equations.problem import Problem, make_problem
-from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
 
 ARMS_AND_HUMANOID = ("puma560", "ur5", "panda", "humanoid")
 
@@ -313,8 +312,8 @@ def graph_calls() -> None:
 
 def fresh_elimination(mechanism: fgd.Mechanism, graph: fgd.LinearGraph, *function: object) -> float:
     """Time of one sequential elimination of new factors, s; by Cholesky where no other function is given."""
-    order = gtsam_ordering(graph, fgd.choose_ordering(mechanism, graph, "aba"))
-    factors = to_gtsam(graph)
+    order = fgd.gtsam_ordering(graph, fgd.choose_ordering(mechanism, graph, "aba"))
+    factors = fgd.to_gtsam(graph, noise="unit")
     return seconds(lambda: factors.eliminateSequential(order, *function))
 
 

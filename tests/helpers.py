@@ -11,7 +11,6 @@ import numpy as np
 import factorgraph_dyn as fgd
 from factorgraph_dyn import spatial
 from factorgraph_dyn.model.joint_kinds import KINDS
-from factorgraph_dyn.solve.elimination import gtsam_ordering
 from factorgraph_dyn.spatial import Floats
 
 MOVABLE_KINDS = tuple(kind for kind in KINDS if kind != "fixed")
@@ -57,9 +56,9 @@ def lossy(mechanism: fgd.Mechanism, seed: int) -> fgd.Mechanism:
 def held_before(graph: fgd.LinearGraph, names: Sequence[str], name: str) -> gtsam.GaussianFactorGraph:
     """What GTSAM's elimination has left on a variable when its turn comes, after those named before it."""
     first = fgd.Ordering("first", tuple(names[: names.index(name)]))
-    left = fgd.to_gtsam(graph)
+    left = fgd.to_gtsam(graph, noise="unit")
     if first.variables:
-        _, left = left.eliminatePartialSequential(gtsam_ordering(graph, first), gtsam.EliminateQR)
+        _, left = left.eliminatePartialSequential(fgd.gtsam_ordering(graph, first), gtsam.EliminateQR)
     key, gathered = graph.variables.index(graph.variable(name)), gtsam.GaussianFactorGraph()
     for factor in (left.at(i) for i in range(left.size())):
         if key in factor.keys() and factor.rows():  # noqa: SIM118

@@ -35,7 +35,7 @@ from factorgraph_dyn.ordering import (
 )
 from factorgraph_dyn.ordering.saved import is_saved
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
-from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
+from factorgraph_dyn.solve.gtsam_factors import ordering_of_keys, unit_factors
 from factorgraph_dyn.solve.loops.dense import SINGULAR
 from factorgraph_dyn.solve.loops.layers import FORCES
 from factorgraph_dyn.solve.loops.physics import eliminated_graph
@@ -184,7 +184,7 @@ class _Kernels:
 
 def elimination_time(graph: LinearGraph, ordering: Ordering, repeats: int) -> float:
     """The best time of GTSAM's sequential QR elimination, s."""
-    factors, order = to_gtsam(graph), gtsam_ordering(graph, ordering)
+    factors, order = unit_factors(graph), ordering_of_keys(graph.variables, ordering)
     return best_of(lambda: factors.eliminateSequential(order, gtsam.EliminateQR), repeats, MEASURING_TIME)
 
 

@@ -24,7 +24,7 @@ from factorgraph_dyn.equations.problem import solved_problem
 from factorgraph_dyn.model import Mechanism, robots
 from factorgraph_dyn.ordering import choose_ordering
 from factorgraph_dyn.solve.dynamics import check_state
-from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
+from factorgraph_dyn.solve.gtsam_factors import ordering_of_keys, unit_factors
 from factorgraph_dyn.solve.matrices.iwim import input_dynamics
 from factorgraph_dyn.textbook.operators import spatial_operators
 from factorgraph_dyn.textbook.unit_forces import solve_once
@@ -79,8 +79,8 @@ def ordering_tables(rounds: int = ROUNDS) -> list[Row]:
         asked = solved_problem(puma, problem)
         state, known = sample_known(puma, asked)
         graph = dynamics_graph(state, known)
-        converted = to_gtsam(graph)
-        orders = {name: gtsam_ordering(graph, choose_ordering(puma, graph, name)) for name in published}
+        converted = unit_factors(graph)
+        orders = {name: ordering_of_keys(graph.variables, choose_ordering(puma, graph, name)) for name in published}
         calls = {name: _elimination(converted, order) for name, order in orders.items()}
         times = best_times(calls, 20 * rounds)
         rows += [

@@ -87,7 +87,7 @@ def dynamics_graph(
         return _planned_graph(state, known, external)
     numbers = _numbers(state, external, classical, moving)
     equations = _equations(state.mechanism, numbers, pushing, is_moving)
-    return make_graph(equations, _known_values(state.mechanism, known))
+    return make_graph(equations, _known_values(state.mechanism, known), state.mechanism)
 
 
 def velocity_graph(state: State, *, unknown: bool = False) -> LinearGraph:
@@ -111,7 +111,7 @@ def velocity_graph(state: State, *, unknown: bool = False) -> LinearGraph:
         couplings, of = state.mechanism.couplings, factors.joint_velocity
         equations += [factors.coupling_factor(c.name, c.joint, c.source, c.ratio, of) for c in couplings]
     base = {factors.twist(state.mechanism.base): Value(np.zeros(6))}
-    return make_graph(equations, base)
+    return make_graph(equations, base, state.mechanism)
 
 
 def _checked_pushes(mechanism: Mechanism, pushes: Pushes | None) -> Pushes:
@@ -273,7 +273,7 @@ def _plan(mechanism: Mechanism, a_mask: bytes, tau_mask: bytes) -> Plan:
     a, tau = places.array(mechanism.nv), places.array(mechanism.nv)
     known = Known(a, tau, np.frombuffer(a_mask, dtype=bool), np.frombuffer(tau_mask, dtype=bool))
     equations = _equations(mechanism, _Numbers(Ad, S, accelerations, wrenches, losses), {}, is_moving=False)
-    return Plan(make_graph(equations, _known_values(mechanism, known)))
+    return Plan(make_graph(equations, _known_values(mechanism, known), mechanism))
 
 
 def _equations(mechanism: Mechanism, numbers: _Numbers, pushes: Pushes, is_moving: bool) -> list[Factor]:

@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_kind
+from factorgraph_dyn.checks import check_kind, check_parts
 from factorgraph_dyn.errors import InputError, check_name
+from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.spatial import Array, stacked
 
 if TYPE_CHECKING:
     import networkx as nx  # imported where it is used: it takes a third of a second
+
+    from factorgraph_dyn.equations.sensors.noise import Noise
 
 
 class Variable(NamedTuple):
@@ -61,6 +64,7 @@ class Factor(NamedTuple):
         owner: Name of the link, joint, loop or coupling it is about.
         blocks: Pairs of a variable and its matrix, shape (rows, variable.size).
         rhs: shape (rows,).
+        noise: That of the rows, as of a sensor's readings; None where the equation is exact.
 
     Examples:
         >>> wish = fgd.Factor("wish", "elbow", ((fgd.Variable("tau", "elbow", 1), np.eye(1)),), np.zeros(1))
@@ -72,6 +76,7 @@ class Factor(NamedTuple):
     owner: str
     blocks: tuple[tuple[Variable, Array], ...]
     rhs: Array
+    noise: Noise | None = None
 
     @property
     def rows(self) -> int:
@@ -95,7 +100,7 @@ class Factor(NamedTuple):
                 rhs = rhs - block[:, value.mask] @ value.entries[value.mask]
                 unknown = Variable(variable.kind, variable.owner, int((~value.mask).sum()))
                 blocks.append((unknown, block[:, ~value.mask]))
-        return Factor(self.kind, self.owner, tuple(blocks), rhs)
+        return Factor(self.kind, self.owner, tuple(blocks), rhs, self.noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +111,7 @@ class LinearGraph:
         variables: The unknowns, in their natural order.
         factors: The equations.
         known: What was substituted, for pictures and for reading full answers.
+        mechanism: Whose equations they are, where they are one's; it has the units in which rows can be compared.
 
     Examples:
         >>> state = fgd.evaluate_state(fgd.robots.pendulum(1), [0.0], [0.0])
@@ -117,6 +123,7 @@ class LinearGraph:
     variables: tuple[Variable, ...]
     factors: tuple[Factor, ...]
     known: Mapping[Variable, Value] = field(default_factory=dict)
+    mechanism: Mechanism | None = None
 
     def __repr__(self) -> str:
         return (
@@ -146,11 +153,12 @@ class LinearGraph:
 
     @cached_property
     def skeleton(self) -> Hashable:
-        """What graphs of one structure have in common: variables, the rows and variables of each factor, masks."""
+        """What graphs of one structure have in common: variables, rows of factors and their variables, masks."""
         # Rows count: a block of one row would be spread over a template of several without a word. Masks count: they
         # say which units an unknown that is known in part has.
         masks = tuple([(x, value.mask.tobytes()) for x, value in self.known.items() if value.mask is not None])
-        return self.variables, tuple([(len(f.rhs), *[x for x, _ in f.blocks]) for f in self.factors]), masks
+        factors = tuple([(len(f.rhs), f.noise is None, *[x for x, _ in f.blocks]) for f in self.factors])
+        return self.variables, factors, masks
 
     @cached_property
     def by_name(self) -> Mapping[str, Variable]:
@@ -171,6 +179,17 @@ class LinearGraph:
         if not isinstance(name, str) or name not in self.by_name:
             check_name(name, self.by_name, "variable", "the graph", InputError)
         return self.by_name[name]
+
+    def with_factors(self, factors: Iterable[Factor]) -> LinearGraph:
+        """The graph with further equations, such as those of sensors; their variables join it, unless they are known.
+
+        Args:
+            factors: The equations, ``sensor.factor(state)`` for instance.
+        """
+        further = check_parts(factors, Factor, "factors", "equations, such as sensor.factor(state)", InputError)
+        added = tuple(factor.substitute(self.known) for factor in further)
+        variables = dict.fromkeys((*self.variables, *(variable for factor in added for variable, _ in factor.blocks)))
+        return LinearGraph(tuple(variables), (*self.factors, *added), self.known, self.mechanism)
 
     def to_networkx(self) -> nx.Graph:
         """The factor graph for graph algorithms: variables (bipartite=0) joined to factors (bipartite=1) by name."""
@@ -205,8 +224,8 @@ def check_graph(value: object) -> LinearGraph:
     return check_kind(value, LinearGraph, "The graph", "a LinearGraph, such as fgd.dynamics_graph(state, known)")
 
 
-def make_graph(factors: Iterable[Factor], known: Mapping[Variable, Value]) -> LinearGraph:
-    """The graph of full factors after substitution of what is known."""
+def make_graph(factors: Iterable[Factor], known: Mapping[Variable, Value], mechanism: Mechanism) -> LinearGraph:
+    """The graph of a mechanism's full factors after substitution of what is known."""
     reduced = tuple(factor.substitute(known) for factor in factors)
     variables = dict.fromkeys(variable for factor in reduced for variable, _ in factor.blocks)
-    return LinearGraph(tuple(variables), reduced, known)
+    return LinearGraph(tuple(variables), reduced, known, mechanism)

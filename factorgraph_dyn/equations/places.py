@@ -106,7 +106,7 @@ class Plan:
     """Graphs of one structure, from a graph whose numbers are ``Placed``."""
 
     def __init__(self, graph: LinearGraph) -> None:
-        self.variables, self.factors = graph.variables, graph.factors
+        self.variables, self.factors, self.mechanism = graph.variables, graph.factors, graph.mechanism
         self._entries = _Recipe(entry for f in graph.factors for _, block in f.blocks for entry in block.T.flat)
         self._rhs = _Recipe(entry for factor in graph.factors for entry in factor.rhs)
 
@@ -119,7 +119,8 @@ class PlacedGraph(LinearGraph):
     """A graph that has its numbers in flat arrays and makes factors of them when asked."""
 
     def __init__(self, plan: Plan, entries: Floats, rhs: Floats, known: Callable[[], Mapping[Variable, Value]]) -> None:
-        vars(self).update(variables=plan.variables, skeleton=plan, entries=entries, rhs=rhs, _plan=plan, _known=known)
+        vars(self).update(variables=plan.variables, mechanism=plan.mechanism, skeleton=plan)
+        vars(self).update(entries=entries, rhs=rhs, _plan=plan, _known=known)
 
     @cached_property
     def known(self) -> Mapping[Variable, Value]:

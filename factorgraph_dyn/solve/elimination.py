@@ -17,17 +17,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
-from itertools import chain
-from typing import Any, NamedTuple
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import gtsam
 import numpy as np
 
 from factorgraph_dyn.checks import check_kind
-from factorgraph_dyn.equations import Factor, LinearGraph, Variable, check_graph
+from factorgraph_dyn.equations import LinearGraph, Variable, check_graph
 from factorgraph_dyn.errors import OrderingError, SingularSystemError
 from factorgraph_dyn.ordering import Ordering, Structure, eliminate_structure
+from factorgraph_dyn.solve.gtsam_factors import ordering_of_keys, unit_factors
 from factorgraph_dyn.solve.rows import Missed, Rows
 from factorgraph_dyn.solve.scaling import NO_UNITS, GraphUnits
 from factorgraph_dyn.solve.template import FactorTemplate, filled_template
@@ -146,39 +146,6 @@ def _structure(of: _Skeleton, ordering: Ordering) -> Structure:
     return eliminate_structure(of.graph, map(of.graph.variable, ordering))
 
 
-def to_gtsam(graph: LinearGraph) -> gtsam.GaussianFactorGraph:
-    """The graph as GTSAM factors; key i is ``graph.variables[i]``.
-
-    Args:
-        graph: The equations.
-
-    Examples:
-        >>> state = fgd.evaluate_state(fgd.robots.pendulum(1), [0.0], [0.0])
-        >>> fgd.to_gtsam(fgd.dynamics_graph(state, fgd.Known.forward(np.zeros(1)))).size()
-        3
-    """
-    check_graph(graph)
-    keys = {variable: index for index, variable in enumerate(graph.variables)}
-    converted = gtsam.GaussianFactorGraph()
-    for factor in graph.factors:
-        converted.push_back(_gtsam_factor(factor, keys))
-    return converted
-
-
-def gtsam_ordering(graph: LinearGraph, ordering: Ordering) -> gtsam.Ordering:
-    """The ordering as GTSAM keys."""
-    return _ordering_of_keys(graph.variables, ordering)
-
-
-@lru_cache(maxsize=256)
-def _ordering_of_keys(variables: tuple[Variable, ...], ordering: Ordering) -> gtsam.Ordering:
-    keys = {str(variable): index for index, variable in enumerate(variables)}
-    converted = gtsam.Ordering()
-    for name in ordering.variables:
-        converted.push_back(keys[name])
-    return converted
-
-
 def eliminate(graph: LinearGraph, ordering: Ordering, units: GraphUnits = NO_UNITS) -> BayesNet:
     """The Bayes net of a graph; variables that the ordering leaves out are kept as parents.
 
@@ -188,6 +155,7 @@ def eliminate(graph: LinearGraph, ordering: Ordering, units: GraphUnits = NO_UNI
         units: Units in which rows and variables are eliminated, powers of two; the net's variables are the graph's.
 
     Raises:
+        InputError: Equations with noise, such as those of sensors.
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
 
     Examples:
@@ -201,7 +169,7 @@ def eliminate(graph: LinearGraph, ordering: Ordering, units: GraphUnits = NO_UNI
     check_graph(graph)
     check_kind(ordering, Ordering, "The ordering", "an Ordering, such as fgd.choose_ordering(mechanism, graph, 'aba')")
     check_kind(units, GraphUnits, "The units", "those of a mechanism's graphs, or leave them out")
-    template, order = filled_template(graph, units, to_gtsam), gtsam_ordering(graph, ordering)
+    template, order = filled_template(graph, units, unit_factors), ordering_of_keys(graph.variables, ordering)
     try:
         net, _ = template.factors.eliminatePartialSequential(order, gtsam.EliminateQR)
     except (RuntimeError, IndexError, ValueError) as error:
@@ -254,7 +222,7 @@ def solve_graph(
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
     """
     check_method(method)
-    template, order = filled_template(graph, units, to_gtsam), gtsam_ordering(graph, ordering)
+    template, order = filled_template(graph, units, unit_factors), ordering_of_keys(graph.variables, ordering)
     try:
         refined, growth, net = (_one_by_one if method == "sequential" else _by_cliques)(template, order)
     except RuntimeError as error:
@@ -360,21 +328,3 @@ def singular(graph: LinearGraph, ordering: Ordering) -> SingularSystemError:
     return SingularSystemError(
         f"The equations do not determine all of the {graph.columns} unknowns.", graph=graph, ordering=ordering
     )
-
-
-@cache
-def _unit_noise(rows: int) -> gtsam.noiseModel.Unit:
-    return gtsam.noiseModel.Unit.Create(rows)
-
-
-def _gtsam_factor(factor: Factor, keys: Mapping[Variable, int]) -> gtsam.GaussianFactor:
-    model = _unit_noise(factor.rows)
-    terms: list[Any] = [(keys[variable], block) for variable, block in factor.blocks]
-    if not terms:  # all of it is known, as of a coupling in inverse dynamics
-        return gtsam.JacobianFactor(factor.rhs)
-    if len(terms) <= 3:
-        make: Any = gtsam.JacobianFactor
-        jacobian: gtsam.JacobianFactor = make(*chain.from_iterable(terms), factor.rhs, model)
-        return jacobian
-    # GTSAM's Python constructor of JacobianFactor stops at three keys; a conditional is a factor of any number.
-    return gtsam.GaussianConditional(terms, 1, factor.rhs, model)

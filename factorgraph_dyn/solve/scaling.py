@@ -7,8 +7,8 @@ the mass m_i that the joint into link i carries and the radius l_i at which it d
     A_i, acceleration rows    [1, l_i]                a_j         1 or l_i, as the freedom turns or slides
     F_i, balance rows         m_i [l_i^2, l_i]        tau_j       m_i l_i^2 / unit of a_j
 
-All units are powers of two, so that nothing is rounded: the answers are those of another description of the same
-mechanism. Found once a mechanism.
+and velocities V_i, v_j have the units of A_i and a_j: time stays as it is. All units are powers of two, so that nothing
+is rounded: the answers are those of another description of the same mechanism. Found once a mechanism.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ def _units(mechanism: Mechanism, sizes: Mapping[str, Carried]) -> GraphUnits:
     parts: tuple[Joint | Loop, ...] = (*mechanism.joints, *mechanism.loops)
     for part in parts:
         here = sizes[part.name]
-        equations["acceleration", part.name] = here.motion
+        equations["acceleration", part.name] = equations["velocity", part.name] = here.motion
         variables["F", part.name] = here.wrench
-        variables["a", part.name] = here.freedoms(part)
+        variables["a", part.name] = variables["v", part.name] = here.freedoms(part)
         variables["tau", part.name] = equations["torque", part.name] = here.torque(part)
     for joint in mechanism.joints:
-        variables["A", joint.child] = sizes[joint.name].motion
+        variables["A", joint.child] = variables["V", joint.child] = sizes[joint.name].motion
         equations["wrench", joint.child] = sizes[joint.name].wrench
     for loop in mechanism.loops:
         equations["planar", loop.name] = sizes[loop.name].wrench[[0, 1, 3]]

@@ -91,6 +91,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "simulate": {"mechanism": RRR, "q0": Q, "v0": V, "duration": 0.2, "step": 0.1},
     "spatial_operators": {"mechanism": RRR, "q": Q},
     "to_gtsam": {"graph": GRAPH},
+    "gtsam_ordering": {"graph": GRAPH, "ordering": fgd.choose_ordering(RRR, GRAPH, "aba")},
     "velocity_graph": {"state": STATE},
     "view": {"mechanism": RRR},
     "write_report": {"mechanism": RRR, "path": "page.html", "orderings": ["aba"], "kernels": False},

@@ -126,14 +126,12 @@ def test_crba_leaves_the_mass_matrix_before_its_last_stage(mechanism):
     """After all wrenches and link accelerations: M a - tau = -h, entry by entry."""
     import gtsam
 
-    from factorgraph_dyn.solve.elimination import gtsam_ordering, to_gtsam
-
     q, v = mechanism.random_state(3)
     state = fgd.evaluate_state(mechanism, q, v)
     graph = fgd.dynamics_graph(state, fgd.Known.nothing(mechanism.nv))
     first = [name for name in crba(mechanism) if name[0] in "FA"]
-    order = gtsam_ordering(graph, Ordering("crba", tuple(first)))
-    _, rest = to_gtsam(graph).eliminatePartialSequential(order, gtsam.EliminateQR)
+    order = fgd.gtsam_ordering(graph, Ordering("crba", tuple(first)))
+    _, rest = fgd.to_gtsam(graph, noise="unit").eliminatePartialSequential(order, gtsam.EliminateQR)
     keys = gtsam.Ordering()
     index = {str(variable): key for key, variable in enumerate(graph.variables)}
     for kind in ("a", "tau"):

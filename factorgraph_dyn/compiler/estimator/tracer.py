@@ -127,7 +127,7 @@ class EstimateTracer(Tracer):
         for sensor in self.problem.measurements:
             size = sensor.size(self.given)
             values = self.values["values"][start : start + size]
-            factors.append(sensor.factor(state, values, classical=True).substitute(graph.known))
+            factors.append(sensor.equation(state, values, classical=True).substitute(graph.known))
             start += size
         return _stacked(factors)
 

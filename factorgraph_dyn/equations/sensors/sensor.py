@@ -86,8 +86,13 @@ class Sensor:
             return np.zeros(size)
         return check_finite(check_entries(given, size, what), (size,), what)
 
-    def factor(self, state: State, values: Array, *, classical: bool = False) -> Factor:
-        """Its equation, for given values."""
+    def factor(self, state: State, values: Array | None = None, *, classical: bool = False) -> Factor:
+        """Its equation at a state with its noise, for its own value or others; ``graph.with_factors`` takes it."""
+        read = self.values(state.mechanism) if values is None else values
+        return self.equation(state, read, classical=classical)._replace(noise=self.noise(state.mechanism))
+
+    def equation(self, state: State, values: Array, *, classical: bool = False) -> Factor:
+        """Its equation for given values, without its noise."""
         blocks, offset = self.reading(state, classical=classical)
         return Factor("sensor", self.label, blocks, values - offset)
 

@@ -177,6 +177,6 @@ def _disturbances(form: FreeForm, noises: Mapping[str, npt.ArrayLike]) -> list[E
     found = []
     for link, sigma in noises.items():
         noise = make_noise(sigma, 6, f"the balance of link {link!r}")
-        factor = Factor("sensor", link, ((_disturbance(link), np.eye(6)),), np.zeros(6))
-        found.append(evidence(form, factor, f"the balance of {link!r}", noise))
+        factor = Factor("sensor", link, ((_disturbance(link), np.eye(6)),), np.zeros(6), noise)
+        found.append(evidence(form, factor, f"the balance of {link!r}"))
     return found

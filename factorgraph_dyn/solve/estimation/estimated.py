@@ -205,9 +205,7 @@ def infer(
 
 def _said(form: FreeForm, sensor: Sensor, label: str) -> Evidence:
     """What a sensor says of the free unknowns."""
-    mechanism = form.state.mechanism
-    factor = sensor.factor(form.state, sensor.values(mechanism))
-    return evidence(form, factor, label, sensor.noise(mechanism))
+    return evidence(form, sensor.factor(form.state), label)
 
 
 def _consecutive(sizes: Sequence[int]) -> tuple[slice, ...]:

@@ -12,13 +12,12 @@ import numpy as np
 
 from factorgraph_dyn.equations import Factor
 from factorgraph_dyn.equations.posterior import Evidence
-from factorgraph_dyn.equations.sensors.noise import Noise
 from factorgraph_dyn.model.sizes.units import usual_acceleration
 from factorgraph_dyn.solve.estimation.free_form import FreeForm
 
 
-def evidence(form: FreeForm, factor: Factor, label: str, noise: Noise | None = None) -> Evidence:
-    """The rows of an equation over the unknowns, with its noise; exact without one."""
+def evidence(form: FreeForm, factor: Factor, label: str) -> Evidence:
+    """The rows of an equation over the unknowns, with its noise."""
     rows = factor.substitute(form.graph.known)
     k = form.N.shape[1]
     K, terms = np.zeros((rows.rows, k)), np.zeros((rows.rows, k))
@@ -31,6 +30,7 @@ def evidence(form: FreeForm, factor: Factor, label: str, noise: Noise | None = N
         y_terms += np.abs(block) @ np.abs(form.offset[place])
     # N is a sum, too: of what an unknown cannot do, such as leaving its plane, rounding of its unit is left.
     K_terms = np.maximum(np.linalg.norm(terms, axis=1), form.units_of(rows))
+    noise = factor.noise
     if noise is None:
         return Evidence(K, y, np.zeros((rows.rows, 0)), K_terms, y_terms, (label,) * rows.rows)
     says = np.isfinite(noise.s)

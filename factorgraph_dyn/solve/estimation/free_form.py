@@ -104,13 +104,8 @@ def dynamics_form(state: State, pushes: Pushes, external: Mapping[str, Array]) -
 def velocity_form(state: State) -> FreeForm:
     """The twists and joint velocities of a mechanism of which nothing is known."""
     mechanism = state.mechanism
-    graph, own = velocity_graph(state, unknown=True), graph_units(mechanism)
-    # Velocities have the units of accelerations: time stays as it is.
-    named = {"A": "V", "a": "v"}
-    variables = {(named[kind], owner): unit for (kind, owner), unit in own.variables.items() if kind in named}
-    equations = {("velocity", owner): unit for (kind, owner), unit in own.equations.items() if kind == "acceleration"}
     names = [f"V[{joint.child}]" for joint in reversed(mechanism.topology.outward)]
-    return _free_form(state, graph, names, GraphUnits(variables, equations))
+    return _free_form(state, velocity_graph(state, unknown=True), names, graph_units(mechanism))
 
 
 def _with_outside(units: GraphUnits, state: State, pushes: Pushes) -> GraphUnits:

@@ -64,7 +64,7 @@ def would_tell(form: FreeForm, directions: Floats, tolerance: float) -> tuple[st
         if not directions.shape[1]:
             break
         nv = sensor.size(form.state.mechanism)
-        rows = evidence(form, sensor.factor(form.state, np.zeros(nv)), sensor.label).K
+        rows = evidence(form, sensor.equation(form.state, np.zeros(nv)), sensor.label).K
         lengths = np.linalg.norm(rows, axis=1)[:, None]
         said = rows / np.where(lengths > 0, lengths, 1.0) @ directions
         _, sizes, V = np.linalg.svd(said)

@@ -36,7 +36,8 @@ import numpy as np
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable
 from factorgraph_dyn.errors import SingularSystemError
 from factorgraph_dyn.ordering import Ordering
-from factorgraph_dyn.solve.elimination import BayesNet, eliminate, improved, singular, to_gtsam
+from factorgraph_dyn.solve.elimination import BayesNet, eliminate, improved, singular
+from factorgraph_dyn.solve.gtsam_factors import unit_factors
 from factorgraph_dyn.solve.rows import Rows
 from factorgraph_dyn.solve.scaling import NO_UNITS
 from factorgraph_dyn.spatial import Floats
@@ -108,11 +109,11 @@ class LayeredSystem:
     ) -> None:
         self.graph, self.stacked, self.ordering = graph, stacked, ordering
         self.net: BayesNet = eliminate(stacked, ordering)
-        self._physics = to_gtsam(graph)
+        self._physics = unit_factors(graph)
         self._has_objectives = bool(objectives)
         soft = tuple(weighted(factor, OBJECTIVE_WEIGHT) for factor in objectives)
         self._objective_rows = LinearGraph(graph.variables, soft)
-        self._objectives = to_gtsam(self._objective_rows)
+        self._objectives = unit_factors(self._objective_rows)
 
     def solve(self) -> Values:
         """Every variable: physics to rounding, objectives at their best, ties at their least."""
@@ -131,8 +132,8 @@ class LayeredSystem:
 
     def solve_shifted(self, physics: LinearGraph) -> Values:
         """Every variable for other right-hand sides of the same physics and no objectives' targets."""
-        shifted = to_gtsam(physics)
-        silent = to_gtsam(self._silent(self._objective_rows.factors))
+        shifted = unit_factors(physics)
+        silent = unit_factors(self._silent(self._objective_rows.factors))
         x = self._zero()
         if self._has_objectives:
             x = self._towards_objectives(x, shifted, silent)
@@ -239,20 +240,20 @@ class LayeredSystem:
     def _homogeneous_graph(self) -> gtsam.GaussianFactorGraph:
         """Physics and objectives without right-hand sides."""
         rows = (*self.graph.factors, *self._objective_rows.factors)
-        return to_gtsam(self._silent(rows))
+        return unit_factors(self._silent(rows))
 
     @cached_property
     def _ties(self) -> gtsam.GaussianFactorGraph:
         """The ties alone."""
         ties = tuple(factor for factor in self.stacked.factors if factor.kind == "tie")
-        return to_gtsam(LinearGraph(self.graph.variables, ties))
+        return unit_factors(LinearGraph(self.graph.variables, ties))
 
     @cached_property
     def _physics_only(self) -> gtsam.GaussianFactorGraph:
         """Physics without right-hand sides."""
         if not self._has_objectives:
             return self._homogeneous_graph
-        return to_gtsam(self._silent(self.graph.factors))
+        return unit_factors(self._silent(self.graph.factors))
 
     def _silent(self, rows: Iterable[Factor]) -> LinearGraph:
         return LinearGraph(self.graph.variables, homogeneous(rows))

@@ -21,7 +21,8 @@ from factorgraph_dyn.errors import InputError, check_name
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.ordering.classical import crba, rnea
-from factorgraph_dyn.solve.elimination import eliminate, gtsam_ordering, solve_graph, to_gtsam
+from factorgraph_dyn.solve.elimination import eliminate, solve_graph
+from factorgraph_dyn.solve.gtsam_factors import ordering_of_keys, unit_factors
 from factorgraph_dyn.solve.matrices.methods import input_response
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.solve.singularity import regular_bodies
@@ -128,10 +129,10 @@ def _left_by_crba(state: State) -> Floats:
     graph = dynamics_graph(state, Known.nothing(state.mechanism.nv))
     names = (name for name in crba(mechanism) if name in graph.by_name)
     gone = Ordering("crba", tuple(name for name in names if graph.by_name[name].kind in ("F", "A")))
-    factors = filled_template(graph, graph_units(mechanism), to_gtsam).factors
-    _, left = factors.eliminatePartialSequential(gtsam_ordering(graph, gone), gtsam.EliminateQR)
+    factors = filled_template(graph, graph_units(mechanism), unit_factors).factors
+    _, left = factors.eliminatePartialSequential(ordering_of_keys(graph.variables, gone), gtsam.EliminateQR)
     kept = tuple(f"{kind}[{name}]" for kind in ("a", "tau") for name in mechanism.joint_names)
-    T, _ = left.jacobian(gtsam_ordering(graph, Ordering("kept", kept)))
+    T, _ = left.jacobian(ordering_of_keys(graph.variables, Ordering("kept", kept)))
     units = graph_units(mechanism).variables
     a, tau = (stacked(units[kind, joint.name] for joint in mechanism.movable_joints) for kind in ("a", "tau"))
     M = -np.linalg.solve(T[:, mechanism.nv :], T[:, : mechanism.nv]) * tau[:, None] / a
