@@ -118,6 +118,8 @@ def _look_at_closure(state: State, free: Mapping[str, tuple[int, ...]], is_faint
     seen, pattern = _regular_patterns(state.mechanism), tuple(free.items())
     if pattern in seen or singularity.warn_of_lost_closure(state) or singularity.warn_of_faint_closure(state):
         return
+    if singularity.warn_of_bent_closure(state):
+        return
     if all(len(entries) < WRENCH for entries in free.values()):  # a motion that is lost would free more of them
         seen.add(pattern)
 

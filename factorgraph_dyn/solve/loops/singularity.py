@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from factorgraph_dyn.equations import Known, State
+from factorgraph_dyn.equations import Known, State, evaluate_state
 from factorgraph_dyn.equations.inputs import Inputs, joint_forces
 from factorgraph_dyn.errors import (
     ClosureError,
@@ -29,6 +29,7 @@ from factorgraph_dyn.errors import (
 )
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.carried import usual_inertia
+from factorgraph_dyn.model.sizes.units import natural
 from factorgraph_dyn.motion.closure import FAINTEST, faint_values, rank_tolerance
 from factorgraph_dyn.motion.random_states import lost_closures
 from factorgraph_dyn.solve.loops.closure_rows import ClosureRows, closure_rows
@@ -41,6 +42,7 @@ NEARLY_SINGULAR_SYSTEM = 1e6  # condition numbers above it are worth a warning: 
 TAKES_PART = 1e-6  # share of a null direction above which an entry moves
 NEXT_TO_NOTHING = 1e-14  # of the inertia that a joint carries, below which what it moves is rounding of that
 LOST = 1e-8  # of its strength elsewhere, below which closure holds a motion no more
+SEED = 0  # of the motion that is tried: the same question gets the same answer
 CONTRADICTION = 1e-9  # misfit that makes a system a contradiction, relative to its right-hand side
 
 
@@ -168,6 +170,38 @@ def warn_of_lost_closure(state: State) -> bool:
             stacklevel=8,
         )
     return bool(lost)
+
+
+def warn_of_bent_closure(state: State) -> bool:
+    """Whether motions that loops allow to first order are closed to second order by no acceleration; warns if so.
+
+    Of a motion v with J v = 0 closure asks J a = gamma, quadratic in v, which must lie in the range of J. Where loops
+    only repeat each other it does for every such v. Where it does not for a random one, the mechanism is locked, as a
+    chain at full stretch whose end is pinned, or several ways part here. Nothing is compared with states elsewhere.
+    """
+    own = own_state(state)
+    mechanism, rows = own.mechanism, closure_rows(own)
+    free, tolerance = rows.decomposed.null_space, rank_tolerance(mechanism)
+    motion = free @ np.random.default_rng(SEED).normal(size=free.shape[1])
+    motion /= np.abs(motion).max(initial=np.finfo(float).tiny)
+    bent = closure_rows(evaluate_state(mechanism, own.q, motion * natural(mechanism).v))
+    gamma = bent.gamma / bent.row_units
+    misfit = np.abs(gamma - rows.decomposed.range @ (rows.decomposed.range.T @ gamma))
+    # What is linear and less than the tolerance is rounding of a file; what is quadratic comes with the root of it.
+    if not misfit.max(initial=0.0) > max(tolerance, np.sqrt(tolerance) * np.abs(gamma).max(initial=0.0)):
+        return False
+    loops = dict.fromkeys(name for name, part in zip(rows.names, misfit, strict=True) if part > 0.5 * misfit.max())
+    held = np.array([np.abs(J).max(initial=0.0) > 0 for J in rows.own_J[[n in loops for n in rows.names]].T])
+    joints = _names(mechanism, set(np.flatnonzero(held & (np.abs(motion) > TAKES_PART)).tolist()))
+    warnings.warn(
+        f"Mechanism {mechanism.name!r} is at a singular configuration: closure by {', '.join(map(repr, loops))} lets "
+        f"joints {', '.join(joints)} move to first order, and not to second order: they are locked, or several ways "
+        "part here. The answer satisfies the equations at this state, but hardly any motion begins with it; kernels "
+        "give nan here.",
+        NearSingularWarning,
+        stacklevel=8,
+    )
+    return True
 
 
 def faint_rows(mechanism: Mechanism, rows: ClosureRows) -> tuple[Floats, Floats]:
