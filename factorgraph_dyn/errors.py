@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import FrozenInstanceError, fields
 from typing import Any, NoReturn, TypeVar
+
+from factorgraph_dyn.text import printable
 
 __all__ = [
     "ClosureError",
@@ -23,17 +25,22 @@ __all__ = [
 ]
 
 Class = TypeVar("Class", bound=type[Any])
+LONGEST = 10_000  # characters of a message
 
 
 class FactorGraphDynError(Exception):
     """Base class of every error the package raises.
+
+    Messages hold words of files: characters that act on terminals are shown as their escapes, and what is too long to
+    be read is cut.
 
     Attributes:
         details: What failed, for programs: a graph, an ordering, a residual, by name.
     """
 
     def __init__(self, message: str, **details: Any) -> None:
-        super().__init__(message)
+        cut = len(message) - LONGEST
+        super().__init__(printable(message if cut <= 0 else f"{message[:LONGEST]}... ({cut} characters more)"))
         self.details = details
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -81,11 +88,10 @@ class NearSingularWarning(UserWarning):
     """An answer close to a singular configuration: correct, but large and sensitive to the state."""
 
 
-def check_name(name: object, allowed: Iterable[str], noun: str, where: str, error: type[FactorGraphDynError]) -> None:
+def check_name(name: object, allowed: Collection[str], noun: str, where: str, error: type[FactorGraphDynError]) -> None:
     """Raise ``error`` unless ``name`` is one of the allowed names, which the message lists."""
-    names = list(allowed)
-    if not isinstance(name, str) or name not in names:
-        listing = ", ".join(names) if names else "none"
+    if not isinstance(name, str) or name not in allowed:
+        listing = ", ".join(allowed) if allowed else "none"
         nouns = " or ".join(f"{word}s" for word in noun.split(" or "))
         raise error(f"{noun.capitalize()} {name!r} is not in {where}. {nouns.capitalize()}: {listing}.")
 

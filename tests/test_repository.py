@@ -22,6 +22,7 @@ ARGUMENTS = {"08_better_forward_dynamics": ["4"]}  # s of search
 
 # A room may import from itself and from rooms it is given; nothing flows back.
 ROOMS = (
+    "text",
     "errors",
     "spatial",
     "checks",

@@ -17,6 +17,7 @@ from factorgraph_dyn.equations.problem import PROBLEM_NAMES, SEARCHED_NAMES, SOL
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, robots
 from factorgraph_dyn.show.tables import Format
+from factorgraph_dyn.text import printable
 
 if TYPE_CHECKING:
     Problem = str
@@ -137,7 +138,7 @@ def find_robot(name: str, *, warns: bool = True) -> Mechanism:
 
 def _tell_warnings(name: str, warnings: tuple[str, ...]) -> None:
     first, *others = warnings
-    further = f" (and {len(others)} more: fgdyn info {name})" if others else ""
+    further = f" (and {len(others)} more: fgdyn info {printable(name)})" if others else ""
     typer.echo(f"Warning: {first}{further}", err=True)
 
 

@@ -19,6 +19,7 @@ from factorgraph_dyn.show.pictures.canvas import check_drawable
 from factorgraph_dyn.show.plots.identified import plot_identified
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.text import parse_number
 
 Part = Literal["all", "fit", "base", "parameters"]
 
@@ -86,7 +87,7 @@ def _prior(text: str) -> float | None:
     if text == "none":
         return None
     try:
-        return float(text)
+        return parse_number(text)
     except ValueError:
         raise InputError(
             f"--prior is {text!r}; it must be a number, such as 0.3, or 'none' where nothing is known."

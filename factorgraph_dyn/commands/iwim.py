@@ -22,6 +22,7 @@ from factorgraph_dyn.model import check_movable
 from factorgraph_dyn.motion.questions import AXES
 from factorgraph_dyn.show.tables import print_rows
 from factorgraph_dyn.solve.matrices.iwim import input_dynamics
+from factorgraph_dyn.text import parse_number
 
 
 def iwim(
@@ -81,6 +82,6 @@ def _contact(text: str) -> Contact:
 
 def _numbers(text: str, what: str, separator: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(separator)]
+        return [parse_number(part) for part in text.split(separator)]
     except ValueError:
         raise InputError(f"{what} is {text!r}; give numbers separated by {separator!r}.") from None

@@ -133,6 +133,8 @@ def read_sensors(path: Path, mechanism: Mechanism) -> list[LoggedSensor]:
         raise InputError(f"The sensors file {str(path)!r} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"The sensors file {str(path)!r} is not TOML: {error}.") from None
+    except RecursionError:
+        raise InputError(f"The sensors file {str(path)!r} cannot be read: it is nested too deeply.") from None
     entries = content.get("sensor")
     if not isinstance(entries, list) or not entries:
         raise InputError(

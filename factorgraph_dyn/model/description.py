@@ -20,11 +20,13 @@ from factorgraph_dyn.errors import DoubtfulInputWarning, InputError, ModelError,
 from factorgraph_dyn.model import inertia_checks
 from factorgraph_dyn.model.doubts import doubtful_coordinates
 from factorgraph_dyn.model.motors import one_motor_each
-from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers, check_own_name
+from factorgraph_dyn.model.names import check_own_name
+from factorgraph_dyn.model.parts import Coupling, Frame, Joint, Link, Loop, Numbers
 from factorgraph_dyn.model.topology import Topology, check_names, find_topology
 from factorgraph_dyn.model.visuals import Visual
 from factorgraph_dyn.notebook import html_table
 from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.text import printable
 
 # Files give lengths and quaternions with six digits; loops that are constrained more than once close no better.
 CLOSED = 1e-6  # largest error of a state that counts as closed: rad, and lengths in units of the mechanism's size
@@ -65,6 +67,7 @@ class Description:
         for field, (kind, made) in allowed.items():
             what = f"{field} of mechanism {self.name!r}"
             object.__setattr__(self, field, check_parts(getattr(self, field), kind, what, made, ModelError))
+        object.__setattr__(self, "notes", tuple(map(printable, self.notes)))  # they hold words of files
         gravity = check_finite(self.gravity, (3,), f"The gravity of mechanism {self.name!r}", ModelError).copy()
         gravity.setflags(write=False)
         object.__setattr__(self, "gravity", gravity)
@@ -75,7 +78,7 @@ class Description:
         check_names(self.name, self.links, self.joints, self.loops, self.couplings, self.frames)
         _ = self.topology  # a bad tree must not be constructed
         for visual in self.visuals:
-            check_name(visual.link, self.link_names, "link", f"mechanism {self.name!r}", ModelError)
+            check_name(visual.link, self.link_by_name, "link", f"mechanism {self.name!r}", ModelError)
         if self.strict and (found := inertia_checks.impossible_inertias(self.links)):
             raise ModelError(" ".join(found))
 

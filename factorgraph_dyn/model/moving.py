@@ -19,6 +19,7 @@ from factorgraph_dyn.checks import as_names, check_positive, random_generator
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import doubts, inertia_checks
 from factorgraph_dyn.model.description import Description
+from factorgraph_dyn.model.notes import merged
 from factorgraph_dyn.model.sizes import lengths
 from factorgraph_dyn.spatial import Floats
 
@@ -44,7 +45,7 @@ class Moving(Description):
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the description but used as written."""
         odd = (*inertia_checks.impossible_inertias(self.links), *doubts.far_centres(self, self.size))
-        return (*self.notes, *odd)
+        return (*self.notes, *merged(odd))
 
     def neutral(self) -> Floats:
         """The configuration of all-zero angles and identity rotations, closed, shape (nq,).

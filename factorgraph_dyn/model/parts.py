@@ -18,6 +18,7 @@ from factorgraph_dyn import spatial
 from factorgraph_dyn.checks import check_array, check_finite, check_number, real_numbers, shown
 from factorgraph_dyn.errors import ModelError, check_name, says_how_to_change
 from factorgraph_dyn.model.joint_kinds import KINDS, JointKind, axes_of
+from factorgraph_dyn.model.names import check_own_name
 from factorgraph_dyn.spatial import Array, Floats
 
 EFFECTS = ("armature", "damping", "friction", "stiffness")  # of a joint, one number for every freedom
@@ -319,12 +320,6 @@ class Frame:
         check_own_name(self.name, "frame")
         placement = placement_of(self.placement, f"The placement of frame {self.name!r}")
         _freeze(self, placement=placement)
-
-
-def check_own_name(name: object, noun: str) -> None:
-    """Raise a ModelError unless a part's name is one."""
-    if not isinstance(name, str) or not name:
-        raise ModelError(f"A {noun} has the name {shown(name)}; give it a text that is not empty.")
 
 
 def _check_ends(first: object, second: object, where: str, noun: str) -> None:

@@ -97,26 +97,26 @@ def check_names(
     """Raise a ModelError where a name occurs twice, or where a loop, coupling or frame names what is not there."""
     where = f"mechanism {mechanism!r}"
     tied: list[Joint | Loop | Coupling] = [*joints, *loops, *couplings]
-    known = {
+    parts = {
         "link": [link.name for link in links],
         "joint, loop or coupling": [part.name for part in tied],
         "frame": [frame.name for frame in frames],
     }
-    for noun, names in known.items():
+    known = {noun: dict.fromkeys(names) for noun, names in parts.items()}
+    for noun, names in parts.items():
         if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
             raise ModelError(f"The {noun} name {repeated[0]!r} occurs twice in {where}; rename one.")
     for loop in loops:
         for end in (loop.predecessor, loop.successor):
             check_name(end, known["link"], "link", f"{where}, though loop {loop.name!r} ends there", ModelError)
-    links_by_name = set(known["link"])
     for frame in frames:
         check_name(frame.link, known["link"], "link", f"{where}, though frame {frame.name!r} is on it", ModelError)
-        if frame.name != frame.link and frame.name in links_by_name:  # a frame that nobody could ask for
+        if frame.name != frame.link and frame.name in known["link"]:  # a frame that nobody could ask for
             raise ModelError(
                 f"Frame {frame.name!r} of {where} is on link {frame.link!r}, but another link has its name, which "
                 "means that link wherever it is asked for; rename the frame."
             )
-    single = [joint.name for joint in joints if joint.nv == 1]
+    single = {joint.name: None for joint in joints if joint.nv == 1}
     for coupling in couplings:
         use = f"{where} with one freedom, though coupling {coupling.name!r} uses it"
         for end in (coupling.joint, coupling.source):

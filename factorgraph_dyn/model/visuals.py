@@ -13,7 +13,8 @@ import numpy as np
 
 from factorgraph_dyn.checks import check_finite, real_numbers, shown
 from factorgraph_dyn.errors import ModelError, check_name, says_how_to_change
-from factorgraph_dyn.model.parts import Numbers, check_own_name, placement_of
+from factorgraph_dyn.model.names import check_own_name
+from factorgraph_dyn.model.parts import Numbers, placement_of
 from factorgraph_dyn.spatial import Floats
 
 # How many numbers tell a shape's size: edges; radius; radius and length along z; three radii; scale of a file's units.
@@ -52,6 +53,8 @@ class Visual:
         where = f"visual of link {self.link!r}"
         check_name(self.shape, SHAPES, "shape", f"the shapes a {where} may have", ModelError)
         check_own_name(self.link, "visual's link")
+        if not isinstance(self.mesh, str) or self.mesh:
+            check_own_name(self.mesh, "visual's mesh")
         what = f"The size of a {where}"
         size = check_finite(
             np.atleast_1d(real_numbers(self.size, what, ModelError)), (SHAPES[self.shape],), what, ModelError

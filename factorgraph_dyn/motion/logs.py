@@ -22,6 +22,7 @@ from factorgraph_dyn import storage
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.text import parse_number
 
 MOST_BYTES = 4_000_000_000  # of one log
 PAUSE = 5.0  # of the usual step around it: what is longer is a pause, of which a window tells nothing
@@ -181,7 +182,7 @@ def _read_csv(path: Path, rows: list[list[str]]) -> Log:
     for number, row in enumerate(rows[1:], start=2):
         if len(row) != len(names):
             raise InputError(f"Line {number} of the log {str(path)!r} has {len(row)} columns, not {len(names)}.")
-    numbers = [[float(cell) if cell.strip() else np.nan for cell in row] for row in rows[1:]]
+    numbers = [[parse_number(cell) if cell.strip() else np.nan for cell in row] for row in rows[1:]]
     table = np.array(numbers, dtype=np.float64).reshape(-1, len(names))
     return Log(path, {name: table[:, k] for k, name in enumerate(names)})
 

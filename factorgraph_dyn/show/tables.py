@@ -19,6 +19,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from factorgraph_dyn.text import in_spreadsheet, printable
+
 Format = Literal["table", "json", "csv"]
 Rows = Sequence[Mapping[str, Any]]
 NOTE = "note"  # the column whose words stand below the table
@@ -51,9 +53,8 @@ def print_rows(
     elif format == "json":
         print(json.dumps([_plain(dict(row)) for row in rows], indent=2))
     elif format == "csv":
-        writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(_plain(dict(row)) for row in rows)
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerows([_csv_cell(value) for value in line] for line in (columns, *_lines(rows, columns)))
     else:
         _print_tables(rows, columns, title, wide, spare)
 
@@ -164,7 +165,16 @@ def _cell(value: Any) -> str:
         return f"{value:.0f}" if 1e4 <= np.abs(value) < 1e7 else f"{value:.4g}"
     if isinstance(value, (list, tuple, np.ndarray)):
         return " ".join(_cell(item) for item in value)
-    return str(value)
+    return printable(str(value))
+
+
+def _lines(rows: Rows, columns: Sequence[str]) -> Iterable[list[Any]]:
+    return ([_plain(row.get(column)) for column in columns] for row in rows)
+
+
+def _csv_cell(value: Any) -> Any:
+    """The same value; a text that a spreadsheet would compute is marked as text."""
+    return in_spreadsheet(value) if isinstance(value, str) else value
 
 
 def _plain(value: Any) -> Any:

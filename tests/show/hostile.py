@@ -11,7 +11,7 @@ NAMES = (
     "<img src=x onerror=\"document.title='broken'\">",
     "$\\frac{1}{",
     "${document.title='broken'}`",
-    "a\nb\tc\u2028d\u202e",
+    "a*/b??/c\\",
     "名前_λ_😀",
     "x" * 300,
     "&lt;b&gt; @@DATA@@ %s {0}",

@@ -314,6 +314,11 @@ class Kernel:
         if source.suffix != ".c":
             raise InputError(f"The path is {str(path)!r}; a C source file ends in .c.")
         header = source.with_suffix(".h")
+        if not c_source.can_be_included(header.name):
+            raise InputError(
+                f"The C source {source.name!r} would include {header.name!r}, which holds characters that #include "
+                "reads otherwise; give a name without quotes, backslashes, question marks and control characters."
+            )
         inputs, outputs = self._parameters()
         wanted = source.stem if name is None else check_kind(name, str, "The name", "text")
         function = c_source.free_identifier(wanted, {parameter.name for parameter in (*inputs, *outputs)})
@@ -321,8 +326,9 @@ class Kernel:
         about = f" of {self.mechanism.name}" if self._plan.problem.solves_nothing else solved
         description = f"{self.problem}{about}: {self.operations}."
         try:
-            header.write_text(c_source.header_text(function, description, inputs, outputs))
-            source.write_text(c_source.source_text(function, header.name, description, self.program(), inputs, outputs))
+            header.write_text(c_source.header_text(function, description, inputs, outputs), encoding="utf-8")
+            text = c_source.source_text(function, header.name, description, self.program(), inputs, outputs)
+            source.write_text(text, encoding="utf-8")
         except OSError as error:
             raise CompileError(f"{source} cannot be written: {error.strerror}.") from error
         return source, header

@@ -20,8 +20,9 @@ from factorgraph_dyn.model.files.mjcf.reader import read_mjcf
 from factorgraph_dyn.model.files.native.reader import read_native
 from factorgraph_dyn.model.files.sdf.reader import read_sdf
 from factorgraph_dyn.model.files.urdf.reader import read_urdf
-from factorgraph_dyn.model.files.xml_tree import Document, parse_xml, read_bytes
+from factorgraph_dyn.model.files.xml_tree import MAX_BYTES, Document, Element, parse_xml, read_bytes
 from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.notes import merged
 
 BLANK = b"\xef\xbb\xbf \t\r\n"  # what may come before the content, a byte order mark included
 
@@ -60,8 +61,14 @@ class Source:
 
     def read(self) -> Mechanism:
         """The mechanism that the file describes."""
+        if len(self.content) > MAX_BYTES:
+            raise ModelError(
+                f"{self.file}: there are {len(self.content)} bytes; at most {MAX_BYTES} are read.", file=str(self.file)
+            )
         if self.format is not None:
             mechanism = self.format.read(self)
+            if (notes := merged(mechanism.notes)) != mechanism.notes:
+                mechanism = replace(mechanism, notes=notes)
             return mechanism if self.folder is not None else without_meshes(mechanism)
         root = self.document.root
         if root.tag == "mujocoinclude":
@@ -106,10 +113,16 @@ def _xml(reader: Callable[[Source], Mechanism]) -> Callable[[Source], Mechanism]
         except FactorGraphDynError as error:
             if str(error).startswith(str(source.file)) or error.details.get("file"):
                 raise
-            message = f"{source.file}:{root.line}: {root.label}: {error}"
-            raise ModelError(message, file=str(source.file), line=root.line, element=root.tag) from None
+            where = _named(root, error.details["name"]) if "name" in error.details else root
+            message = f"{where.file}:{where.line}: {where.label}: {error}"
+            raise ModelError(message, file=where.file, line=where.line, element=where.tag) from None
 
     return read
+
+
+def _named(root: Element, name: str) -> Element:
+    """The first element that has a name among its attributes, the root where there is none."""
+    return next((element for element in root.below() if name in element.attributes.values()), root)
 
 
 NOT_XML = (Format("own", ("{",), _read_own), Format("closures", ("closed_loop",), _read_closures))

@@ -126,7 +126,7 @@ def loads(text: str | bytes, *, file: str = "<text>", folder: str | PathLike[str
         >>> float(fgd.forward_dynamics(fgd.loads(text), [0.0], [0.0], [4.0]).a[0])
         2.0
     """
-    content = text.encode() if isinstance(text, str) else text
+    content = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     check_kind(content, bytes, "The model's description", "text or bytes", ModelError)
     return Source(content, check_path(file, "The file's name", ModelError), _folder(folder)).read()
 

@@ -20,6 +20,7 @@ from factorgraph_dyn.model.files.mjcf.scene import MAIN, Scene
 from factorgraph_dyn.model.files.xml_tree import Element
 from factorgraph_dyn.model.visuals import Visual
 from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.text import parse_number
 
 MESHES = (".stl", ".obj", ".dae")  # files of meshes that can be drawn
 SHOWN_GROUPS = (0, 2)  # of MJCF's geoms: MuJoCo's own choice
@@ -161,5 +162,5 @@ def _mesh_file(asset: Element, scene: Scene) -> str:
 
 def _rgba(text: str | None) -> list[float] | None:
     """A colour of three or four numbers."""
-    numbers = [float(word) for word in (text or "").split()]
+    numbers = [parse_number(word) for word in (text or "").split(maxsplit=4)]
     return [*numbers, 1.0][:4] if len(numbers) in (3, 4) else None

@@ -21,11 +21,17 @@ import numpy as np
 
 from factorgraph_dyn import storage
 from factorgraph_dyn.errors import ModelError
+from factorgraph_dyn.model.names import check_own_name
 from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.text import parse_number
 
-MAX_BYTES = 32_000_000  # of one file
+# Robots' files have some hundred kilobytes and at most some thousand elements; what is allowed loads in seconds.
+MAX_BYTES = 10_000_000  # of a file and of all that it includes
 MAX_DEPTH = 200  # of nested elements; readers descend recursively
-MAX_ELEMENTS = 400_000  # in one file
+MAX_ELEMENTS = 50_000  # of a file and of all that it includes
+MAX_ATTRIBUTES = 100  # of one element
+MAX_INCLUDES = 200
+MAX_NUMBERS = 100  # in one attribute or text that is read
 MAX_SHOWN = 60  # characters of a bad value that a message repeats
 DECLARATION = re.compile(rb"((?:\xef\xbb\xbf)?\s*)(<\?xml[^<>]*\?>)", re.IGNORECASE)
 
@@ -90,6 +96,10 @@ class Element:
         value = self.attributes.get(attribute, "").strip()
         if not value:
             self.fail(f"the attribute {attribute!r} is missing or empty; give a name.")
+        try:
+            check_own_name(value, self.tag)
+        except ModelError as error:
+            self.fail(str(error))
         return value
 
     def number(self, attribute: str, default: float | None = None, *, infinite: bool = False) -> float:
@@ -125,14 +135,14 @@ class Element:
         self, text: str, what: str, sizes: tuple[int, ...] | None = None, *, infinite: bool = False
     ) -> Floats:
         """Text as numbers, as many as one of the sizes says and finite unless said otherwise, or a ModelError."""
-        words = text.split()
+        words = text.split(maxsplit=MAX_NUMBERS)
         if sizes is not None and len(words) not in sizes:
             allowed = " or ".join(map(str, sizes))
             self.fail(f"{what} holds {len(words)} values ({shorten(text)!r}); it must hold {allowed}.")
         values = []
         for word in words:
             try:
-                value = float(word)
+                value = parse_number(word)
             except ValueError:
                 hint = " Expand xacro expressions first: fgd.load(path, xacro=True)." if "${" in text else ""
                 self.fail(f"{what} holds {shorten(word)!r}, which is not a number.{hint}")
@@ -155,10 +165,12 @@ def noted_once(found: Iterable[tuple[Element, str]]) -> list[str]:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed file: its root element, and what was forgiven in it."""
+    """A parsed file: its root element, what was forgiven in it, and how many bytes and elements it has."""
 
     root: Element
     notes: tuple[str, ...]
+    bytes: int
+    elements: int
 
 
 class _TooMuchError(Exception):
@@ -179,13 +191,30 @@ def read_bytes(path: Path) -> bytes:
         raise ModelError(f"{path}: the file cannot be read: {error.strerror}.", file=str(path)) from None
 
 
-def read_included(element: Element, path: Path) -> Document:
-    """The content of a file that an element includes."""
-    try:
-        return parse_xml(read_bytes(path), str(path))
-    except ModelError as error:
-        missing = "" if path.exists() else " Put it there, or remove the element that includes it."
-        element.fail(f"the included file fails: {error}{missing}")
+class Includes:
+    """Reads the files that a main one includes, and counts: all together are bounded as one file is."""
+
+    def __init__(self, main: Document) -> None:
+        self.files, self.bytes, self.elements = 0, main.bytes, main.elements
+
+    def read(self, element: Element, path: Path) -> Document:
+        """The content of a file that an element includes."""
+        self.files += 1
+        if self.files > MAX_INCLUDES:
+            element.fail(f"more than {MAX_INCLUDES} files are included.")
+        try:
+            document = parse_xml(read_bytes(path), str(path))
+        except ModelError as error:
+            missing = "" if path.exists() else " Put it there, or remove the element that includes it."
+            element.fail(f"the included file fails: {error}{missing}")
+        self.bytes += document.bytes
+        self.elements += document.elements
+        if self.bytes > MAX_BYTES or self.elements > MAX_ELEMENTS:
+            element.fail(
+                f"with this file all that is included has {self.bytes} bytes and {self.elements} elements; at most "
+                f"{MAX_BYTES} and {MAX_ELEMENTS} are read."
+            )
+        return document
 
 
 def parse_xml(content: bytes, file: str) -> Document:
@@ -217,7 +246,7 @@ def parse_xml(content: bytes, file: str) -> Document:
         notes.append(f"{file}:{error.lineno}: what follows the root element is not read.")
     if builder.root is None:
         raise ModelError(f"{file}:1: the file holds no XML element.", file=file, line=1)
-    return Document(builder.root, tuple(notes))
+    return Document(builder.root, tuple(notes), len(content), builder.count)
 
 
 class _Builder:
@@ -256,6 +285,8 @@ class _Builder:
             raise _TooMuchError(f"the file holds more than {MAX_ELEMENTS} elements; it is not read.")
         if len(self.stack) >= MAX_DEPTH:
             raise _TooMuchError(f"elements are nested deeper than {MAX_DEPTH}; the file is not read.")
+        if len(attributes) > MAX_ATTRIBUTES:
+            raise _TooMuchError(f"an element has more than {MAX_ATTRIBUTES} attributes; the file is not read.")
         element = Element(tag, attributes, self.file, self.parser.CurrentLineNumber)
         if self.stack:
             self.stack[-1].children.append(element)
@@ -293,7 +324,7 @@ def _encoding(declaration: bytes) -> str | None:
 def _without_comments(content: bytes, file: str) -> tuple[bytes, list[str]]:
     """The content with comments blanked out, line breaks kept; expat refuses ``--`` inside them."""
     pieces: list[bytes] = []
-    notes: list[str] = []
+    wrong: list[int] = []  # lines of comments that XML forbids
     position, line = 0, 1
     while True:
         start = content.find(b"<!--", position)
@@ -314,10 +345,15 @@ def _without_comments(content: bytes, file: str) -> tuple[bytes, list[str]]:
         line += content.count(b"\n", position, start)
         body = content[start + 4 : end]
         if b"--" in body or body.endswith(b"-"):
-            notes.append(f"{file}:{line}: a comment holds '--', which XML forbids; it is skipped.")
+            wrong.append(line)
         breaks = body.count(b"\n")
         pieces += [content[position:start], b"\n" * breaks]
         line += breaks
         position = end + 3
     pieces.append(content[position:])
-    return b"".join(pieces), notes
+    return b"".join(pieces), [_forbidden(file, *wrong)] if wrong else []
+
+
+def _forbidden(file: str, line: int, *others: int) -> str:
+    more = f" The same holds for {len(others)} more." if others else ""
+    return f"{file}:{line}: a comment holds '--', which XML forbids; it is skipped.{more}"

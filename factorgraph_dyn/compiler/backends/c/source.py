@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from factorgraph_dyn.compiler.program import Program
 from factorgraph_dyn.compiler.tape import tape as t
+from factorgraph_dyn.text import acting_character, in_comment
 
 # Words of C, C++ and <math.h>, and what the text itself uses: no function or argument can be called so.
 _WORDS = (
@@ -51,11 +52,16 @@ def free_identifier(text: str, taken: Container[str] = ()) -> str:
     return name
 
 
+def can_be_included(file: str) -> bool:
+    """Whether ``#include "file"`` means the file of that name."""
+    return not acting_character(file) and not set(file) & set('"\\?')
+
+
 def header_text(name: str, description: str, inputs: Sequence[Parameter], outputs: Sequence[Parameter]) -> str:
     """The header file."""
     guard = f"{name.upper()}_H"
-    meanings = "\n".join(f" *   {p.name}[{p.size}]  {p.meaning}" for p in (*inputs, *outputs))
-    return f"""/* {_comment(description)} */
+    meanings = "\n".join(f" *   {p.name}[{p.size}]  {in_comment(p.meaning)}" for p in (*inputs, *outputs))
+    return f"""/* {in_comment(description)} */
 #ifndef {guard}
 #define {guard}
 
@@ -98,7 +104,7 @@ def source_text(
     """The C file."""
     calls = ", ".join(f"{p.name} + k * {p.size}" for p in (*inputs, *outputs))
     body = "\n".join(_statements(program, inputs, outputs))
-    return f"""/* {_comment(description)} */
+    return f"""/* {in_comment(description)} */
 #include <math.h>
 
 #include "{header}"
@@ -117,10 +123,6 @@ size_t {name}_batch(size_t states, {_arguments(inputs, outputs, batch=True)})
     return failed;
 }}
 """
-
-
-def _comment(text: str) -> str:
-    return text.replace("*/", "* /")
 
 
 def _arguments(inputs: Sequence[Parameter], outputs: Sequence[Parameter], batch: bool = False) -> str:
@@ -150,7 +152,7 @@ def _statements(program: Program, inputs: Sequence[Parameter], outputs: Sequence
     for number, guard in enumerate(program.guards, start=1):
         size, limit = f"fabs({text[abs(guard.ref)]})", repr(guard.threshold)
         fine = f"{size} <= {limit}" if guard.small else f"{size} > {limit}"
-        lines.append(f"    if (!({fine})) {{ /* {_comment(guard.label)} */")
+        lines.append(f"    if (!({fine})) {{ /* {in_comment(guard.label)} */")
         lines += [f"        {result} = NAN;" for result in results]
         lines += [f"        return {number};", "    }"]
     for result, ref in zip(results, program.outputs, strict=True):

@@ -20,6 +20,7 @@ from factorgraph_dyn.model.files import rotations
 from factorgraph_dyn.model.files.mjcf.effects import constant_coefficient, none_below_zero, note_yield
 from factorgraph_dyn.model.files.mjcf.scene import ACTUATORS, MAIN, Scene, translation
 from factorgraph_dyn.model.files.xml_tree import Element
+from factorgraph_dyn.model.names import TakenNames
 from factorgraph_dyn.model.parts import Coupling, Joint
 from factorgraph_dyn.spatial import Floats, inverse_pose, pose
 
@@ -44,16 +45,12 @@ class _Context:
     T_world_body: dict[str, Floats]
     sites: dict[str, tuple[str, Floats]]
     mocap: set[str]
-    names: set[str]
+    names: TakenNames
     tendons: dict[str, Tendon]
     made: MjcfConstraints
 
     def name(self, element: Element, wanted: str) -> str:
-        name, index = element.get("name") or wanted, 2
-        while name in self.names:
-            name, index = f"{element.get('name') or wanted}_{index}", index + 1
-        self.names.add(name)
-        return name
+        return self.names.new(element.get("name") or wanted)
 
 
 def read_constraints(
@@ -63,7 +60,7 @@ def read_constraints(
     T_world_body: dict[str, Floats],
     sites: dict[str, tuple[str, Floats]],
     mocap: set[str],
-    names: set[str],
+    names: TakenNames,
 ) -> MjcfConstraints:
     """The constraints of the file's equality and tendon sections.
 

@@ -11,7 +11,7 @@ bend, a warning says so.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -42,6 +42,7 @@ from factorgraph_dyn.model.files.mjcf.unmodelled import note_unmodelled
 from factorgraph_dyn.model.files.visuals import mjcf_visuals
 from factorgraph_dyn.model.files.xml_tree import Document, Element
 from factorgraph_dyn.model.mechanism import Mechanism
+from factorgraph_dyn.model.names import TakenNames
 from factorgraph_dyn.model.parts import Frame, Joint, Link
 from factorgraph_dyn.model.visuals import Visual
 from factorgraph_dyn.spatial import Floats, rotation_about
@@ -65,22 +66,10 @@ class Draft:
     springdampers: dict[str, SpringDamper] = field(default_factory=dict)
     written: dict[str, Element] = field(default_factory=dict)  # the <inertial> of each body where it counts
     mocap: set[str] = field(default_factory=set)
-    joint_names: set[str] = field(default_factory=set)
-    body_names: set[str] = field(default_factory=lambda: {WORLD})
+    joint_names: TakenNames = field(default_factory=TakenNames)  # loops and couplings included
+    body_names: TakenNames = field(default_factory=lambda: TakenNames([WORLD]))  # and links between two joints of one
     visuals: list[Visual] = field(default_factory=list)
     unnamed: int = 0
-
-    def joint_name(self, wanted: str) -> str:
-        """A name that no joint, loop or coupling has yet."""
-        name = _unique(wanted, self.joint_names)
-        self.joint_names.add(name)
-        return name
-
-    def body_name(self, wanted: str) -> str:
-        """A name that no body of the file has, nor a link between two joints of one."""
-        name = _unique(wanted, self.body_names)
-        self.body_names.add(name)
-        return name
 
 
 def read_mjcf(document: Document, folder: Path | None) -> Mechanism:
@@ -213,14 +202,13 @@ def _read_children(element: Element, body: str, draft: Draft, childclass: str, m
 
 def _frames(draft: Draft) -> list[Frame]:
     """The sites as frames: one that shares its name with a body, as the format allows, gets another."""
-    taken = {*draft.sites, *(link.name for link in draft.links)}
+    taken = TakenNames([*draft.sites, *(link.name for link in draft.links)])
     bodies = {link.name for link in draft.links}
     frames = []
     for site, (body, T) in draft.sites.items():
         name = site
         if site in bodies:
-            name = _unique(f"{site}_site", taken)
-            taken.add(name)
+            name = taken.new(f"{site}_site")
             draft.scene.notes.append(
                 draft.site_elements[site].note(f"a body has this name, too, and keeps it; the site is called {name!r}.")
             )
@@ -239,7 +227,7 @@ def _read_body(
     name = element.get("name") or ""
     if not name:
         draft.unnamed += 1
-        name = draft.body_name(f"body_{draft.unnamed}")
+        name = draft.body_names.new(f"body_{draft.unnamed}")
     if name in draft.T_world_body:
         element.fail(f"the body {name!r} is defined twice; rename one.")
     childclass = element.get("childclass") or childclass
@@ -278,7 +266,7 @@ def _read_joints(
     """Connect a body to its parent: a chain of its joints, or a fixed one where it has none."""
     where = f"{element.file}:{element.line}: "
     if not joints:
-        name = draft.joint_name(f"{body}_fixed")
+        name = draft.joint_names.new(f"{body}_fixed")
         draft.connections.append(Connection(Joint(name, "fixed", parent, body, placement=T_parent_body), where=where))
         return
     link, T = parent, T_parent_body
@@ -288,9 +276,9 @@ def _read_joints(
             joint.fail(f"the joint type {kind!r} is not known. Types: {', '.join(KINDS)}.")
         if kind == "free" and (len(joints) > 1 or parent != WORLD):
             joint.fail("a free joint must be the only joint of a body of the world.")
-        name = joint.get("name") or draft.joint_name(f"{body}_{kind}" + (str(index) if len(joints) > 1 else ""))
+        name = joint.get("name") or draft.joint_names.new(f"{body}_{kind}" + (str(index) if len(joints) > 1 else ""))
         last = index == len(joints)
-        child = body if last else draft.body_name(f"{body}_before_{joints[index][0].get('name') or index + 1}")
+        child = body if last else draft.body_names.new(f"{body}_before_{joints[index][0].get('name') or index + 1}")
         made, T_child_joint = _joint(joint, kind, name, (link, child), T, T_body_frame, draft)
         draft.connections.append(Connection(made, T_child_joint, where=f"{joint.file}:{joint.line}: "))
         if not last:
@@ -387,10 +375,3 @@ def _locked(connection: Connection, constraints: MjcfConstraints) -> Connection:
 
 def _with_motor(connection: Connection, driven: bool) -> Connection:
     return replace(connection, joint=replace(connection.joint, actuated=driven))
-
-
-def _unique(wanted: str, taken: Container[str]) -> str:
-    name, index = wanted, 2
-    while name in taken:
-        name, index = f"{wanted}_{index}", index + 1
-    return name

@@ -16,10 +16,9 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from factorgraph_dyn.model.files import rotations
-from factorgraph_dyn.model.files.xml_tree import Document, Element, read_included
+from factorgraph_dyn.model.files.xml_tree import Document, Element, Includes
 from factorgraph_dyn.spatial import Floats, pose
 
-MAX_INCLUDES = 200
 MAIN = "main"
 ACTUATORS = (
     "general",
@@ -36,6 +35,8 @@ ACTUATORS = (
     "orientation",
     "plugin",
 )
+INHERITING = ("joint", "freejoint", "geom", "site", "mesh", "tendon", "equality", "actuator")  # of what is read
+LONGEST_FILLED = 1000  # characters of an inherited list, which every element of a class repeats
 FILLED = ("size", "gear", "damping", "stiffness")  # lists of which an element may give only the first few
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 
@@ -131,7 +132,7 @@ def read_scene(document: Document, folder: Path | None) -> Scene:
     """
     notes = list(document.notes)
     main = Path(document.root.file)
-    root = _expanded(document.root, folder, main.parent, [main], notes)
+    root = _expanded(document.root, folder, main.parent, [main], notes, Includes(document))
     scene = Scene(root, Settings(), {MAIN: {}}, notes)
     for compiler in root.all("compiler"):
         _read_compiler(compiler, scene.settings, notes)
@@ -163,7 +164,13 @@ def find_included(element: Element, name: str, places: Sequence[Path], folder: P
 
 
 def _expanded(
-    element: Element, folder: Path | None, here: Path, seen: list[Path], notes: list[str], depth: int = 0
+    element: Element,
+    folder: Path | None,
+    here: Path,
+    seen: list[Path],
+    notes: list[str],
+    includes: Includes,
+    depth: int = 0,
 ) -> Element:
     """The element with every <include> replaced by what the included file holds.
 
@@ -174,17 +181,15 @@ def _expanded(
     children: list[Element] = []
     for child in element.children:
         if child.tag != "include":
-            children.append(_expanded(child, folder, here, seen, notes, depth + 1))
+            children.append(_expanded(child, folder, here, seen, notes, includes, depth + 1))
             continue
         path = find_included(child, child.name("file"), (here, Path(child.file).parent), folder)
         if path in [other.resolve() for other in seen]:
             child.fail(f"the file {child.get('file')!r} is included twice; a file can be included once.")
-        if len(seen) >= MAX_INCLUDES:
-            child.fail(f"more than {MAX_INCLUDES} files are included.")
         seen.append(path)
-        included = read_included(child, path)
+        included = includes.read(child, path)
         notes.extend(included.notes)
-        children.extend(_expanded(included.root, folder, here, seen, notes, depth + 1).children)
+        children.extend(_expanded(included.root, folder, here, seen, notes, includes, depth + 1).children)
     element.children = children
     return element
 
@@ -245,7 +250,7 @@ def _read_default(element: Element, defaults: dict[str, dict[str, dict[str, str]
     else:
         if not name:
             element.fail("a nested default needs the attribute 'class'.")
-        attributes = {tag: dict(values) for tag, values in defaults[parent].items()}
+        attributes = dict(defaults[parent])
         if name in defaults:
             element.fail(f"the default class {name!r} is defined twice; rename one.")
         defaults[name] = attributes
@@ -253,7 +258,10 @@ def _read_default(element: Element, defaults: dict[str, dict[str, dict[str, str]
         if child.tag != "default":
             # The defaults of all kinds of actuators are those of one and the same.
             tag = "actuator" if child.tag in ACTUATORS else child.tag
-            attributes[tag] = inheriting(child.attributes, attributes.get(tag, {}))
+            if long := [key for key in FILLED if len(child.get(key) or "") > LONGEST_FILLED]:
+                child.fail(f"the default {long[0]} has more than {LONGEST_FILLED} characters; give a few numbers.")
+            if tag in INHERITING:
+                attributes[tag] = inheriting(child.attributes, attributes.get(tag, {}))
     for child in element.all("default"):
         _read_default(child, defaults, name or MAIN)
 

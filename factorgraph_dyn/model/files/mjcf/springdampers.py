@@ -26,6 +26,8 @@ from factorgraph_dyn.spatial import Floats, inverse_adjoint
 
 MASSLESS = 1e-10  # of the largest eigenvalue of M, and of a freedom's part in a motion: below it there is none
 
+LARGEST = 1000  # freedoms of a file with springdampers: the work grows with their third power
+
 
 class SpringDamper(NamedTuple):
     """The time constant, s, and damping ratio of a joint, and where they are written."""
@@ -53,6 +55,11 @@ def with_springdampers(
     """
     if not wanted:
         return list(connections)
+    if sum(connection.joint.nv for connection in connections) > LARGEST:
+        next(iter(wanted.values())).element.fail(
+            f"springdamper needs the mass matrix of all joints, which is found for {LARGEST} freedoms at most; give "
+            "stiffness and damping."
+        )
     tree = assemble(Mechanism, "tree", list(links), list(connections), base=links[0].name, notes=[])
     yielding = _inverse_diagonal(_mass_matrix(tree, references))
     inertias = {name: 1.0 / float(yielding[tree.v_slices[name]].mean()) for name in wanted}

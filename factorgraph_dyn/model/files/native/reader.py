@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from factorgraph_dyn.errors import ModelError
 from factorgraph_dyn.model.description import CLOSED, PARTS
 from factorgraph_dyn.model.files.native.writer import FORMAT, NOTES, UNHASHED, VERSION, VISUALS
+from factorgraph_dyn.model.files.xml_tree import MAX_ELEMENTS
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import BOUNDS
 from factorgraph_dyn.model.visuals import Visual
@@ -47,6 +49,8 @@ def _from_dict(content: Any, folder: str) -> Mechanism:
         found = f"has version {content['version']!r}" if "version" in content else "does not say its version"
         raise ModelError(f"The file {found}; this package reads version {VERSION}.")
     _check_keys(content, {"format", "version", "name", "gravity", "closure_tolerance", *UNHASHED, *PARTS}, "the file")
+    if sum(len(items) for key in (*PARTS, VISUALS) if isinstance(items := content.get(key), list)) > MAX_ELEMENTS:
+        raise ModelError(f"The file has more than {MAX_ELEMENTS} parts; it is not read.")
     parts: dict[str, Any] = {key: tuple(_parts(content.get(key, []), key, kind)) for key, (kind, _) in PARTS.items()}
     visuals = _parts(content.get(VISUALS, []), VISUALS, Visual)
     parts[VISUALS] = tuple(replace(visual, folder=folder) for visual in visuals)
@@ -136,7 +140,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) != len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice = next(key for key, times in Counter(keys).items() if times > 1)
         raise ValueError(f"the field {twice[:60]!r} occurs twice in one object")
     return content
 

@@ -25,13 +25,15 @@ from factorgraph_dyn.model import joint_kinds
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.description import GRAVITY
 from factorgraph_dyn.model.files.limits import bound, joint_limits
+from factorgraph_dyn.model.files.mimics import refuse_circles
+from factorgraph_dyn.model.files.sdf.mimics import read_mimics
 from factorgraph_dyn.model.files.sdf.scope import (
     MODEL,
     WORLD,
     Scope,
+    child_number,
     child_text,
     read_pose,
-    read_version,
     read_world,
     truth,
 )
@@ -71,7 +73,7 @@ def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = F
     worlds = root.all("world")
     top = worlds[0] if worlds else root
     notes.extend(world.note("only the first world is read.") for world in worlds[1:])
-    world = read_world(top, read_version(root), folder, notes)
+    world = read_world(document, top, folder, notes)
     models = list(world.nested.values())
     if not models:
         root.fail("there is no <model> in the file, neither in <sdf> nor in its first <world>.")
@@ -79,6 +81,7 @@ def read_sdf(document: Document, folder: Path | None, *, floating_base: bool = F
     draft = Draft(notes)
     parts = [_read_model(scope, draft) for scope in models]
     across = _read_joints(world, draft, [connection for part in parts for connection in part])
+    refuse_circles(draft.mimics)
     _tie(models, parts, across, notes, floats=floating_base or len(models) > 1)
     return assemble(
         Mechanism,
@@ -184,6 +187,7 @@ class Draft:
     couplings: list[Coupling] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     visuals: list[Visual] = field(default_factory=list)
+    mimics: dict[str, tuple[str, Element]] = field(default_factory=dict)  # see refuse_circles
 
 
 def _read_model(scope: Scope, draft: Draft) -> list[Connection]:
@@ -212,7 +216,7 @@ def _read_joints(scope: Scope, draft: Draft, inner: Sequence[Connection] = ()) -
     gearboxes = {n: e for n, e in scope.joints.items() if e.get("type") == "gearbox"}
     found = [_joint(scope, n, e, draft.notes) for n, e in scope.joints.items() if n not in gearboxes]
     for name, element in scope.joints.items():
-        draft.couplings.extend(_mimics(scope, name, element))
+        draft.couplings.extend(read_mimics(scope, name, element, _freedoms(element), draft.mimics))
         if name in gearboxes:
             draft.couplings.append(_gearbox(scope, name, element, [*inner, *found]))
     return found
@@ -225,7 +229,7 @@ def _link(element: Element, name: str, notes: list[str]) -> Link:
         return Link(name, 1.0, (0, 0, 0), np.eye(3))
     if truth(inertial, "auto"):
         inertial.fail("automatic inertias are not computed; write the mass and inertia.")
-    mass = _number(inertial, "mass", 1.0)
+    mass = child_number(inertial, "mass", 1.0)
     if mass < 0:
         inertial.fail(f"the mass is {mass:g} kg; a mass cannot be negative.")
     inertia = np.eye(3)
@@ -238,7 +242,7 @@ def _link(element: Element, name: str, notes: list[str]) -> Link:
             (0, 2, "ixz"),
             (1, 2, "iyz"),
         ):
-            inertia[i, j] = inertia[j, i] = _number(tensor, key, 1.0 if i == j else 0.0)
+            inertia[i, j] = inertia[j, i] = child_number(tensor, key, 1.0 if i == j else 0.0)
     T = read_pose(inertial.first("pose"))
     turned = T[:3, :3] @ inertia @ T[:3, :3].T
     return Link(name, mass, T[:3, 3], 0.5 * (turned + turned.T))
@@ -285,9 +289,15 @@ def _joint(scope: Scope, name: str, element: Element, notes: list[str]) -> Conne
     return Connection(joint, T_child_joint, where=f"{element.file}:{element.line}: ")
 
 
+def _freedoms(element: Element) -> int | None:
+    """How many freedoms a joint has; None where its type is none of a joint's."""
+    kind = KINDS.get(element.get("type") or "")
+    return None if kind is None else joint_kinds.KINDS[kind].nv
+
+
 def _rotor(element: Element, notes: list[str]) -> float:
     """The inertia that Drake's rotor and gear reflect on a joint."""
-    value = _number(element, "drake:rotor_inertia", 0.0) * _number(element, "drake:gear_ratio", 1.0) ** 2
+    value = child_number(element, "drake:rotor_inertia", 0.0) * child_number(element, "drake:gear_ratio", 1.0) ** 2
     if value < 0 or not np.isfinite(value):
         notes.append(element.note(f"the reflected inertia of the rotor is {value:g}; it is not used."))
         return 0.0
@@ -322,8 +332,8 @@ def _axis(scope: Scope, axis: Element | None, element: Element, T_world_joint: F
 def _pitch(element: Element) -> float:
     """Metres for every radian of a screw joint."""
     if element.first("screw_thread_pitch") is not None or element.first("thread_pitch") is None:
-        return _number(element, "screw_thread_pitch", 1.0) / (2 * np.pi)
-    thread = _number(element, "thread_pitch", 1.0)
+        return child_number(element, "screw_thread_pitch", 1.0) / (2 * np.pi)
+    thread = child_number(element, "thread_pitch", 1.0)
     if thread == 0:
         element.fail("thread_pitch is zero.")
     return -1.0 / thread
@@ -333,52 +343,30 @@ def _limits(axis: Element | None, notes: list[str]) -> tuple[float, float] | Non
     limit = None if axis is None else axis.first("limit")
     if limit is None or (limit.first("lower") is None and limit.first("upper") is None):
         return None
-    lower = _number(limit, "lower", -np.inf, infinite=True)
-    upper = _number(limit, "upper", np.inf, infinite=True)
+    lower = child_number(limit, "lower", -np.inf, infinite=True)
+    upper = child_number(limit, "upper", np.inf, infinite=True)
     return joint_limits(limit, lower, upper, notes)
 
 
 def _bound(axis: Element | None, tag: str) -> float:
     """An axis's largest effort or velocity."""
     limit = None if axis is None else axis.first("limit")
-    return np.inf if limit is None else bound(_number(limit, tag, np.inf, infinite=True))
+    return np.inf if limit is None else bound(child_number(limit, tag, np.inf, infinite=True))
 
 
 def _dynamics(axis: Element, tag: str, notes: list[str]) -> float:
     dynamics = axis.first("dynamics")
-    value = 0.0 if dynamics is None else _number(dynamics, tag, 0.0)
+    value = 0.0 if dynamics is None else child_number(dynamics, tag, 0.0)
     if value < 0 and tag != "spring_reference" and dynamics is not None:
         notes.append(dynamics.note(f"{tag} is negative ({value:g}); it is taken as 0."))
         return 0.0
     return value
 
 
-def _mimics(scope: Scope, name: str, element: Element) -> list[Coupling]:
-    found = []
-    for tag in ("axis", "axis2"):
-        axis = element.first(tag)
-        mimic = None if axis is None else axis.first("mimic")
-        if mimic is None:
-            continue
-        source_scope, source = scope.find(mimic.name("joint"), mimic, joint=True)
-        kind = KINDS.get(element.get("type") or "")
-        if kind is not None and joint_kinds.KINDS[kind].nv != 1:
-            mimic.fail("only joints of one freedom can mimic others.")
-        # q = multiplier (q_source - reference) + offset
-        ratio = _number(mimic, "multiplier", 1.0)
-        offset = _number(mimic, "offset", 0.0) - ratio * _number(mimic, "reference", 0.0)
-        leader = source_scope.full_name(source)
-        follower = scope.full_name(name)
-        if leader == follower:
-            mimic.fail("the joint mimics itself.")
-        found.append(Coupling(f"{follower}_mimics_{leader}", follower, leader, ratio, offset))
-    return found
-
-
 def _gearbox(scope: Scope, name: str, element: Element, connections: list[Connection]) -> Coupling:
     """A gearbox as a coupling of the two joints that its bodies have with the reference body."""
     reference = scope.link_of(child_text(element, "gearbox_reference_body"), element)
-    ratio = _number(element, "gearbox_ratio", 1.0)
+    ratio = child_number(element, "gearbox_ratio", 1.0)
     T_world_gearbox = scope.T_world_of(element)
     found = []
     for role, tag in (("parent", "axis"), ("child", "axis2")):
@@ -393,9 +381,3 @@ def _gearbox(scope: Scope, name: str, element: Element, connections: list[Connec
         found.append((joint.name, float(sign) or 1.0))
     (first, sign_1), (second, sign_2) = found
     return Coupling(scope.full_name(name), second, first, -ratio * sign_1 / sign_2)
-
-
-def _number(element: Element, tag: str, default: float, *, infinite: bool = False) -> float:
-    """The number that a child element holds, finite unless said otherwise."""
-    child = element.first(tag)
-    return default if child is None else child.parse_number(child.text, "the text", infinite=infinite)

@@ -10,18 +10,19 @@ scope around all models. Runs once a file.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from factorgraph_dyn.model.files import rotations
 from factorgraph_dyn.model.files.mjcf.scene import find_included
-from factorgraph_dyn.model.files.xml_tree import Element, read_included, shorten
+from factorgraph_dyn.model.files.xml_tree import Document, Element, Includes, shorten
+from factorgraph_dyn.model.names import LONGEST_NAME
 from factorgraph_dyn.spatial import Floats, inverse_pose, pose, rotation_of_quaternion
 
 MAX_CHAIN = 200  # frames that lean on one another
 MAX_NESTED = 50  # models within models, and files that include files
-MAX_INCLUDES = 200  # files included by one
 WORLD = "world"
 MODEL = "__model__"
 BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -151,15 +152,18 @@ class Scope:
             return self.link_of(child_text(element, "child"), element, chain + 1)
         return self.nested[last].canonical(element, chain + 1)
 
+    @cached_property
+    def _first_link(self) -> str | None:
+        return next((name for name, element in self.named.items() if element.tag == "link"), None)
+
     def canonical(self, asker: Element, chain: int = 0) -> str:
         """The full name of the link the model's frame is part of: the one it names, else its first."""
         if self.parent is None:
             return WORLD
         if given := self.element.get("canonical_link"):
             return self.link_of(given, self.element, chain + 1)
-        for name, element in self.named.items():
-            if element.tag == "link":
-                return self.full_name(name)
+        if self._first_link is not None:
+            return self.full_name(self._first_link)
         if self.nested:
             return next(iter(self.nested.values())).canonical(asker, chain + 1)
         return asker.fail(f"model {self.prefix!r} has no link.")
@@ -172,8 +176,8 @@ class _Files:
     main: Path
     folder: Path | None
     notes: list[str]
+    includes: Includes
     homes: dict[str, tuple[Scope, str]] = field(default_factory=dict)
-    included: int = 0
 
     def places(self, element: Element) -> list[Path]:
         """Where an include is sought: beside the main file, beside its own, and in the folders above the main one.
@@ -187,19 +191,19 @@ class _Files:
         return [here, Path(element.file).parent, *above, inside]
 
 
-def read_world(top: Element, version: float, folder: Path | None, notes: list[str]) -> Scope:
+def read_world(document: Document, top: Element, folder: Path | None, notes: list[str]) -> Scope:
     """The scope of the world, with the models of a file in it, includes read.
 
     Names are told apart by their models' where there are several.
 
     Args:
-        top: The <world>, or the root where there is none.
-        version: The file's version of SDF.
+        document: The file.
+        top: Its <world>, or the root where there is none.
         folder: The folder that included files must be in, or None to allow no includes.
         notes: Warnings are added here.
     """
-    files = _Files(Path(top.file), folder, notes)
-    scope = Scope(top, "", None, version, files.homes)
+    files = _Files(Path(top.file), folder, notes, Includes(document))
+    scope = Scope(top, "", None, read_version(document.root), files.homes)
     members = _members(scope, files)
     several = sum(member.tag == "model" for member, _ in members) > 1
     for member, its_version in members:
@@ -214,6 +218,8 @@ def _model(model: Element, prefix: str, parent: Scope, version: float, files: _F
     """The scope of a model and of those in it."""
     if depth > MAX_NESTED:
         model.fail(f"models are nested deeper than {MAX_NESTED}.")
+    if len(prefix) > LONGEST_NAME:
+        model.fail(f"the names of the model and those around it have more than {LONGEST_NAME} characters in all.")
     scope = Scope(model, prefix, parent, version, files.homes)
     scope.static = parent.static or truth(model.first("static"))
     for member, its_version in _members(scope, files):
@@ -274,9 +280,6 @@ def _included(element: Element, files: _Files) -> list[tuple[Element, float]]:
     """The model that an <include> stands for, with the name and pose the include gives it; none for lights."""
     if truth(element, "merge"):
         element.fail("merge='true' is not read; include the model without it.")
-    files.included += 1
-    if files.included > MAX_INCLUDES:
-        element.fail(f"more than {MAX_INCLUDES} files are included.")
     uri = child_text(element, "uri")
     name = uri.removeprefix("model://").removeprefix("file://")
     path = find_included(element, name, files.places(element), files.folder)
@@ -284,7 +287,7 @@ def _included(element: Element, files: _Files) -> list[tuple[Element, float]]:
         path = find_included(element, f"{name}/model.sdf", files.places(element), files.folder)
     if str(path.resolve()) == str(Path(element.file).resolve()):
         element.fail("the file includes itself.")
-    document = read_included(element, path)
+    document = files.includes.read(element, path)
     files.notes.extend(document.notes)
     model = document.root.first("model") if document.root.tag == "sdf" else None
     if model is None:
@@ -355,3 +358,9 @@ def _relative_to(element: Element, own: Element | None) -> str:
     if element.tag == "frame":
         return element.get("attached_to") or MODEL
     return MODEL
+
+
+def child_number(element: Element, tag: str, default: float, *, infinite: bool = False) -> float:
+    """The number that a child element holds, finite unless said otherwise."""
+    child = element.first(tag)
+    return default if child is None else child.parse_number(child.text, "the text", infinite=infinite)

@@ -27,6 +27,7 @@ from factorgraph_dyn.model import joint_kinds
 from factorgraph_dyn.model.assembly import Connection, assemble
 from factorgraph_dyn.model.files.expand_xacro import HOW, NEEDS_EXPANDING
 from factorgraph_dyn.model.files.limits import bound, joint_limits
+from factorgraph_dyn.model.files.mimics import refuse_circles
 from factorgraph_dyn.model.files.rotations import from_rpy
 from factorgraph_dyn.model.files.urdf.transmissions import reflected_inertias
 from factorgraph_dyn.model.files.urdf.unmodelled import note_unmodelled
@@ -69,6 +70,7 @@ def read_urdf(document: Document) -> Mechanism:
     armatures = reflected_inertias(root, notes)
     connections = [_connection(e, links, armatures.get(n, 0.0), notes) for n, e in joints.items()]
     couplings = [c for e in joints.values() if (c := _mimic(e, joints, notes))]
+    refuse_circles({c.joint: (c.source, joints[c.joint].require("mimic")) for c in couplings})
     gears = _unique(root.all("coupling"), "coupling").values()
     couplings += [c for e in gears if (c := _gear(e, links, connections, notes))]
     base = _base(root, links, connections)
@@ -119,7 +121,7 @@ def _settle_quaternions(root: Element, notes: list[str]) -> None:
 def _version(root: Element) -> tuple[int, ...]:
     """The version of the format a file is written in."""
     words = (root.get("version") or "1.0").split(".")
-    return tuple(int(word) if word.isdecimal() else 0 for word in words)
+    return tuple(int(word) if (word.isascii() and word.isdecimal()) else 0 for word in words)
 
 
 def _unique(elements: list[Element], noun: str) -> dict[str, Element]:
@@ -316,7 +318,7 @@ def _gear(
     ends = [[j for j in above if j.name not in both and j.nv] for above in (source, follower)]
     ratio = element.require("ratio").number("value")
     if any(len(joints) != 1 or joints[0].nv != 1 for joints in ends):
-        names = " and ".join(", ".join(repr(j.name) for j in joints) or "no joint" for joints in ends)
+        names = " and ".join(", ".join(repr(j.name) for j in joints[:20]) or "no joint" for joints in ends)
         notes.append(
             element.note(
                 f"the coupling is between {names}; only one joint of one freedom can be coupled to one. It is "

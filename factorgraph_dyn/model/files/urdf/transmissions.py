@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from factorgraph_dyn.model.files.xml_tree import Element, noted_once
+from factorgraph_dyn.text import parse_number
 
 ROTOR_TAGS = ("drake:rotor_inertia", "rotor_inertia", "rotorInertia", "motorInertia")
 RATIO_TAGS = ("drake:gear_ratio", "gear_ratio", "mechanicalReduction")
@@ -54,7 +55,7 @@ def reflected_inertias(root: Element, notes: list[str]) -> dict[str, float]:
 
 def _is_one(text: str) -> bool:
     try:
-        return float(text) == 1
+        return parse_number(text) == 1
     except ValueError:
         return False
 

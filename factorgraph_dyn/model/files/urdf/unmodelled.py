@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from factorgraph_dyn.model.description import GRAVITY
 from factorgraph_dyn.model.files.xml_tree import Element, noted_once
+from factorgraph_dyn.text import parse_number
 
 READ = ("link", "joint", "loop", "coupling")
 # Elements of the robot that the dynamics do not need, or that are looked at below; any other is noted.
@@ -144,6 +145,6 @@ def _is_not_zero(text: str) -> bool:
 def _number(text: str) -> float:
     """The number that a text is, nan where it is none."""
     try:
-        return float(text)
+        return parse_number(text)
     except ValueError:
         return float("nan")

@@ -10,6 +10,7 @@ from the folder that the file is in.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -219,4 +220,4 @@ def _vector(values: Floats) -> str:
 
 
 def _comment(text: str) -> str:
-    return text.replace("--", "- -")
+    return re.sub("-(?=-)", "- ", text)
