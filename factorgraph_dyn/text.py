@@ -13,7 +13,7 @@ import re
 ACTING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 # No *, which ends a comment with the / behind it, no \, which joins lines, no ?, of whose trigraphs one is a \.
 NOT_IN_COMMENTS = re.compile(r"[^A-Za-z0-9 _.,:;()\[\]{}<>+=^/#'-]")
-FORMULA = re.compile("\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")  # full width, too
+FORMULA = re.compile("\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]")  # full width, too
 
 
 def acting_character(text: str) -> str | None:
@@ -33,8 +33,8 @@ def in_comment(text: str) -> str:
 
 
 def in_spreadsheet(text: str) -> str:
-    """The text as a cell that no spreadsheet takes for a formula: with an apostrophe where it would."""
-    return f"'{text}" if FORMULA.match(text) else text
+    """The text as a cell that no spreadsheet takes for a formula: printable, with an apostrophe where it would."""
+    return printable(f"'{text}" if FORMULA.match(text) else text)
 
 
 def parse_number(text: str) -> float:

@@ -281,16 +281,6 @@ def test_xarray(kernel, batch):
     np.testing.assert_array_equal(found.values, kernel(*batch))
 
 
-@pytest.fixture
-def c_compiler():
-    import shutil
-
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    return compiler
-
-
 C_KERNELS = {
     "forward": {},
     "hybrid": {"known_accelerations": ["joint1", "joint2"]},

@@ -135,6 +135,8 @@ class Element:
         self, text: str, what: str, sizes: tuple[int, ...] | None = None, *, infinite: bool = False
     ) -> Floats:
         """Text as numbers, as many as one of the sizes says and finite unless said otherwise, or a ModelError."""
+        if not text.isascii():  # blanks of other scripts separate no numbers either
+            self.fail(f"{what} holds {shorten(text)!r}, which is not a number.")
         words = text.split(maxsplit=MAX_NUMBERS)
         if sizes is not None and len(words) not in sizes:
             allowed = " or ".join(map(str, sizes))
