@@ -15,7 +15,7 @@ from factorgraph_dyn.show.view.looks import looks
 from factorgraph_dyn.show.view.mesh_files import find_mesh
 from factorgraph_dyn.show.view.meshes import read_mesh
 
-OUTSIDE = ("../../m.stl", "/m.stl", "file:///{root}/m.stl", "package://../m.stl", "link.stl", "m.stl\x00")
+OUTSIDE = ("../../m.stl", "/m.stl", "file:///{root}/m.stl", "package://../m.stl", "link.stl")
 CORNERS = np.array([(0, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, 3)], dtype=float)
 FACES = ((0, 2, 1), (0, 1, 3), (1, 2, 3), (0, 3, 2))
 

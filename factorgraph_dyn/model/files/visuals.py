@@ -162,5 +162,5 @@ def _mesh_file(asset: Element, scene: Scene) -> str:
 
 def _rgba(text: str | None) -> list[float] | None:
     """A colour of three or four numbers."""
-    numbers = [parse_number(word) for word in (text or "").split(maxsplit=4)]
-    return [*numbers, 1.0][:4] if len(numbers) in (3, 4) else None
+    words = (text or "").split(maxsplit=4)
+    return [*map(parse_number, words), 1.0][:4] if len(words) in (3, 4) else None

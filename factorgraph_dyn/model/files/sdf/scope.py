@@ -20,6 +20,7 @@ from factorgraph_dyn.model.files.mjcf.scene import find_included
 from factorgraph_dyn.model.files.xml_tree import Document, Element, Includes, shorten
 from factorgraph_dyn.model.names import LONGEST_NAME
 from factorgraph_dyn.spatial import Floats, inverse_pose, pose, rotation_of_quaternion
+from factorgraph_dyn.text import parse_number
 
 MAX_CHAIN = 200  # frames that lean on one another
 MAX_NESTED = 50  # models within models, and files that include files
@@ -308,7 +309,7 @@ def read_version(root: Element) -> float:
     """The version of SDF a file is written in."""
     text = root.get("version") or "1.6"
     try:
-        major, minor = text.split(".")[:2]
+        major, minor = map(parse_number, text.split(".")[:2])
         return int(major) + int(minor) / 100  # 1.10 comes after 1.9
     except (ValueError, OverflowError):
         root.fail(f"the version {text[:20]!r} is no version of SDF, such as 1.7.")
