@@ -53,7 +53,7 @@ def odd_comments(count):
 def test_what_no_robot_needs_is_refused(text, tmp_path):
     (tmp_path / "it.xml").write_text(text)
     for load in (lambda: fgd.loads(text, file="it.xml"), lambda: fgd.load(tmp_path / "it.xml")):
-        with pytest.raises(fgd.ModelError, match=r"it\.xml: .*bytes; at most|it\.xml:1: .*more than \d+ elements"):
+        with pytest.raises(fgd.ModelError, match=r"it\.xml: .*bytes|it\.xml:1: .*more than \d+ elements"):
             load()
 
 
@@ -176,7 +176,7 @@ def test_deep_toml_is_refused(tmp_path):
 def test_long_lists_of_closures_are_refused(tmp_path):
     (tmp_path / "r.urdf").write_text("<robot name='r'><link name='l'/></robot>")
     (tmp_path / "r.yaml").write_text("closed_loop: [" + "['a', 'b'], " * 20_000 + "]")
-    with pytest.raises(fgd.ModelError, match=r"r\.yaml:1: .*at most 200000 are read"):
+    with pytest.raises(fgd.ModelError, match=r"r\.yaml:1: .*closures at most"):
         fgd.load(tmp_path / "r.yaml")
 
 
