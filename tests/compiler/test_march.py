@@ -116,8 +116,8 @@ arm = fgd.robots.puma560()
 tau = np.broadcast_to(np.zeros(6), ({count}, {steps}, 6))
 words = {{"record_every": {steps}, "threads": {threads}}}
 fgd.rollout(arm, np.zeros(6), np.zeros(6), tau[:, :2], 1e-3, **words)
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     fgd.rollout(arm, np.zeros(6), np.zeros(6), tau, 1e-9, **words)
 except KeyboardInterrupt:
     print("interrupted", flush=True)

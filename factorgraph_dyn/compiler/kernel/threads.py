@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from threading import Event
 
@@ -24,8 +24,10 @@ def thread_pool(threads: int) -> ThreadPoolExecutor:
 
 def in_threads(run: Callable[[int], None], parts: int, stop: Event) -> None:
     """Run parts side by side; if one of them fails, or a signal comes, the others are stopped and waited for."""
-    running = [thread_pool(parts).submit(run, part) for part in range(parts)]
+    running: list[Future[None]] = []
     try:
+        for part in range(parts):
+            running.append(thread_pool(parts).submit(run, part))
         for future in running:
             future.result()
     except BaseException:
