@@ -26,6 +26,7 @@ ROOMS = (
     "spatial",
     "checks",
     "storage",
+    "memory",
     "notebook",
     "model",
     "motion",

@@ -84,7 +84,7 @@ def test_results_may_not_lie_on_each_other(mechanism, shape, threads):
     arrays = [np.random.default_rng(k).normal(size=(*shape, 3)) for k in range(4)]
     place = np.empty((*shape, 6))
     for out in ((place[..., :3],) * 2, (place[..., :3], place[..., 2:5])):
-        with pytest.raises(fgd.InputError, match="Arrays 0 and 1 of out.*have memory in common"):
+        with pytest.raises(fgd.InputError, match=r"Arrays 0 and 1 of out.*have memory in common"):
             hybrid(*arrays, out=out, threads=threads)
     apart = (place[..., :3], place[..., 3:])  # side by side in every row
     hybrid(*arrays, out=apart, threads=threads)

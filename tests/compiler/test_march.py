@@ -80,7 +80,9 @@ def test_short_calls_write_over_what_was_there(paced):
 
 
 def test_no_steps_are_one_row():
-    q, v = fgd.rollout(fgd.robots.rrr(), np.ones((COUNT, 3)), np.ones(3), np.zeros((0, 3)), STEP, record_every=2**63 - 1)
+    q, v = fgd.rollout(
+        fgd.robots.rrr(), np.ones((COUNT, 3)), np.ones(3), np.zeros((0, 3)), STEP, record_every=2**63 - 1
+    )
     np.testing.assert_array_equal(q, np.ones((COUNT, 1, 3)))
     np.testing.assert_array_equal(v, np.ones((COUNT, 1, 3)))
 

@@ -454,9 +454,9 @@ def test_rollouts_are_kept_on_disk(monkeypatch, tmp_path):
     mechanism = replace(fgd.robots.rrr(), name="kept")
     monkeypatch.setenv("FACTORGRAPH_DYN_CACHE", str(tmp_path))
     first = compiled_rollout(mechanism, "rk4")
-    compiled_rollout.cache_clear()
+    assert compiled_rollout(mechanism, "rk4") is first
     monkeypatch.setattr(machine, "object_code", None)  # nothing is compiled again
-    again = compiled_rollout(mechanism, "rk4")
+    again = compiled_rollout(replace(mechanism), "rk4")
     assert again is not first
     assert again.accuracy == first.accuracy
 

@@ -26,8 +26,7 @@ def in_threads(run: Callable[[int], None], parts: int, stop: Event) -> None:
     """Run parts side by side; if one of them fails, or a signal comes, the others are stopped and waited for."""
     running: list[Future[None]] = []
     try:
-        for part in range(parts):
-            running.append(thread_pool(parts).submit(run, part))
+        running.extend(thread_pool(parts).submit(run, part) for part in range(parts))
         for future in running:
             future.result()
     except BaseException:

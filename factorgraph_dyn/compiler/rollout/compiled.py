@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from threading import Event
 
 import numpy as np
@@ -28,6 +28,7 @@ from factorgraph_dyn.compiler.rollout.proof import HOLDS, largest_error
 from factorgraph_dyn.compiler.rollout.starts import Starts
 from factorgraph_dyn.equations.problem import Problem, make_problem
 from factorgraph_dyn.errors import CompileError
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.spatial import Floats
 
@@ -118,7 +119,7 @@ def _with_plain_rows(array: Floats) -> Floats:
     return array if array.strides[-1] == array.itemsize or array.shape[-1] < 2 else np.ascontiguousarray(array)
 
 
-@lru_cache(maxsize=32)
+@kept_with_first
 def compiled_rollout(mechanism: Mechanism, integrator: str, parameters: tuple[str, ...] = ()) -> CompiledRollout:
     """The time loop of a mechanism and an integrator, from the cache on disk where it has been compiled before.
 

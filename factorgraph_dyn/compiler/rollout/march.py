@@ -21,7 +21,7 @@ from factorgraph_dyn.compiler.rollout.starts import Starts
 from factorgraph_dyn.spatial import Floats
 
 States = tuple[Floats, Floats]
-Call = Callable[[Starts, States, int], None]  # starts; q and v of every recorded step; steps from one of them to the next
+Call = Callable[[Starts, States, int], None]  # starts; q and v of recorded steps; steps from one to the next
 TILE = 8  # rollouts that the widest vectors take side by side
 _CALL_SECONDS = 0.1
 _MOST_SECONDS_AN_OPERATION = 1e-8  # before anything has been measured; slower than any machine in any integrator
