@@ -109,9 +109,9 @@ def _is_ours(place: Path) -> bool:
     doubt = _doubt(place)
     if doubt:
         warnings.warn(
-            f"The folder of compiled kernels {str(place)!r} {doubt}: they are machine code, which would be run, so none "
-            f"is read from there or kept. Make it yours alone (chmod go-w), or set {ENVIRONMENT_VARIABLE} to another "
-            'folder, or to "off".',
+            f"The folder of compiled kernels {str(place)!r} {doubt}: they are machine code, which would be run, so "
+            f"none is read from there or kept. Make it yours alone (chmod go-w), or set {ENVIRONMENT_VARIABLE} to "
+            'another folder, or to "off".',
             RuntimeWarning,
             stacklevel=1,  # always from here, so that Python shows it once
         )

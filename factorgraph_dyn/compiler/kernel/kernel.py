@@ -190,7 +190,7 @@ class Kernel:
             check_apart(out, "out")
         libraries = {library_of(arg) for arg in args} - {None}
         if "dask" in libraries and out is None:
-            return in_blocks(self.gufunc, self.signature, self._plan.outputs, args)
+            return in_blocks(self, self.signature, self._plan.outputs, args)
         if libraries:
             try:
                 return self.gufunc(*args) if out is None else self.gufunc(*args, out=out)
