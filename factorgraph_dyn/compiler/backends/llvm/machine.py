@@ -3,6 +3,9 @@
 Takes IR text; gives object code, and from object code the addresses of its functions. A kernel just
 compiled and one read from the cache are linked the same way. The work runs once a kernel.
 
+LLVM is at work in one thread at a time, and in none while the process is forked, so that a child begins with locks that
+are free and tables that are whole. A fork waits until the module that is being compiled or linked is done.
+
 ``FACTORGRAPH_DYN_INSTRUCTIONS`` keeps kernels to narrower instructions than the processor has: "avx512", "avx2" or
 "sse2" are the most that is used. Kernels of each are kept apart in the cache.
 """
@@ -27,7 +30,7 @@ ENVIRONMENT_VARIABLE = "FACTORGRAPH_DYN_INSTRUCTIONS"
 INLINE = "alwaysinline"  # behind a call: the function stands there instead
 _WIDTHS = {"avx512": 8, "avx2": 4, "sse2": 2}
 _LEFT_OUT = {4: "-avx512f", 2: "-avx"}  # with all that builds on it; the last word about a feature counts
-_LINKED_TOGETHER = 16  # libraries of one linker, which takes as much memory as the smallest seven of them
+_LINKED_TOGETHER = 16  # libraries a linker, which takes some 150 kB and keeps 8 kB of each that has been freed
 _numbers = count()
 _at_work = RLock()
 _unused: list[Any] = []  # libraries that nobody has any more
