@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
+from itertools import combinations
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,11 +21,15 @@ from factorgraph_dyn.spatial import Floats
 
 Thing = TypeVar("Thing")
 LONGEST_SHOWN = 80  # characters of a value that a message shows
+LARGEST_WORD = 2**63 - 1  # of the signed words that machine code, NumPy and files of numbers have
 
 
 def shown(value: object) -> str:
     """The value as messages show it, cut where it is long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception as error:  # such as a number of more digits than Python writes
+        return f"a value of type {type(value).__name__} that cannot be shown ({error})"
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
@@ -62,14 +67,14 @@ def check_choice(value: object, choices: Iterable[str], what: str) -> str:
     return value
 
 
-def check_count(value: object, what: str, least: int = 1, most: int | None = None) -> int:
-    """The value as a whole number between bounds."""
-    allowed = f"a whole number, {f'{least} or more' if most is None else f'{least} to {most}'}"
+def check_count(value: object, what: str, least: int = 1, most: int = LARGEST_WORD) -> int:
+    """The value as a whole number between bounds; it always fits a word of machine code."""
+    allowed = f"a whole number, {f'{least} or more, below 2**63' if most == LARGEST_WORD else f'{least} to {most}'}"
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise InputError(f"{what} is {shown(value)}; it must be {allowed}.") from None
-    if isinstance(value, bool) or number < least or (most is not None and number > most):
+    if isinstance(value, bool) or not least <= number <= most:
         raise InputError(f"{what} is {shown(value)}; it must be {allowed}.")
     return number
 
@@ -148,6 +153,17 @@ def check_entries(value: npt.ArrayLike, size: int, what: str) -> Floats:
     """The value as real numbers, nan included, of shape (size,); one number may stand alone."""
     numbers = real_numbers(value, what, InputError)
     return check_array(numbers.reshape(1) if size == 1 and numbers.shape == () else numbers, (size,), what)
+
+
+def check_apart(arrays: Iterable[object], what: str) -> None:
+    """Raise an InputError where two arrays that are to be written to have memory in common."""
+    places = [(k, array) for k, array in enumerate(arrays) if isinstance(array, np.ndarray)]
+    for (j, first), (k, second) in combinations(places, 2):
+        if np.shares_memory(first, second):
+            raise InputError(
+                f"Arrays {j} and {k} of {what}, of shapes {first.shape} and {second.shape}, have memory in common: one "
+                "result would be written over the other. Give each an array of its own, such as np.empty(shape)."
+            )
 
 
 def check_mapping(value: object, what: str, allowed: str) -> None:

@@ -27,6 +27,7 @@ ROOMS = (
     "spatial",
     "checks",
     "storage",
+    "memory",
     "notebook",
     "model",
     "motion",

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import cycle
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ import numpy as np
 
 from factorgraph_dyn.compiler.sampled_parameters import DRAWN, drawn_values, own_values
 from factorgraph_dyn.equations.quantities import split_name
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.sizes.units import measured, natural, natural_rate
@@ -101,7 +102,7 @@ def sampled_states(mechanism: Mechanism, seed: int = 0) -> States:
     return _drawn(mechanism, seed)
 
 
-@lru_cache(maxsize=16)  # closed states are solved for one by one; the seed in one place only, as the cache tells calls
+@kept_with_first  # closed states are solved for one by one; the seed in one place only, as the cache tells calls
 def _drawn(mechanism: Mechanism, seed: int) -> States:
     rng, is_closed, speeds = np.random.default_rng(seed), mechanism.is_closed_kind, measured(mechanism).v
     places = [_turned(mechanism, rng, turns) for turns in range(_SPECIAL - _FAR * is_closed)]

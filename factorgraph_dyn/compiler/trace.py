@@ -155,7 +155,7 @@ class Tracer:
     def _gather(self, mechanism: Mechanism, regroups: bool) -> None:
         """Take a mechanism, its inertia where it costs nothing."""
         self.mechanism = mechanism
-        self.bodies = moving_bodies.__wrapped__(mechanism)  # its cache would keep tapes
+        self.bodies = moving_bodies(mechanism)
         if regroups:
             is_still = {"v", "a"}.isdisjoint(self.problem.arguments)
             self.bodies = regrouped(self.bodies, moving=self._knows_motion and not is_still)

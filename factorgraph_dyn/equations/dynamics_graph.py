@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from factorgraph_dyn.equations.places import ONE, Places, Plan
 from factorgraph_dyn.equations.state import JointState, NumericState, State
 from factorgraph_dyn.equations.wrenches import LINK, check_axes, link_wrenches
 from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model import Joint, Mechanism
 from factorgraph_dyn.spatial import Array
 
@@ -146,7 +146,7 @@ def base_acceleration(mechanism: Mechanism) -> Array:
     return _constant_base_acceleration(mechanism)
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def _constant_base_acceleration(mechanism: Mechanism) -> Array:
     A = np.concatenate([np.zeros(3), -mechanism.gravity])
     A.setflags(write=False)
@@ -234,7 +234,7 @@ def _stacked_numbers(state: NumericState, external: Mapping[str, Array]) -> _Num
     return _Numbers(Ad, S, accelerations, wrenches, _losses(state))
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def _inertias(mechanism: Mechanism) -> Array:
     links = [mechanism.link_by_name[joint.child] for joint in mechanism.topology.outward]
     return np.array([link.spatial_inertia for link in links]).reshape(-1, 6, 6)
@@ -255,13 +255,13 @@ def _planned_graph(state: NumericState, known: Known, external: Mapping[str, Arr
     return plan.graph(w, lambda: _known_values(mechanism, known))
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def _subspaces(mechanism: Mechanism) -> tuple[Array | None, ...]:
     """The subspaces of joints and loops, None where they vary with the state, as those of loops are taken to."""
     return (*[joint.constant_subspace for joint in mechanism.topology.outward], *[None] * len(mechanism.loops))
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def _plan(mechanism: Mechanism, a_mask: bytes, tau_mask: bytes) -> Plan:
     """Where the numbers of a state go in the graph, where these entries of a and tau are known."""
     places, parts = Places(), (*mechanism.topology.outward, *mechanism.loops)
@@ -313,7 +313,7 @@ def _torques(mechanism: Mechanism, S: Mapping[str, Array], losses: Mapping[str, 
     return equations + [factors.torque_factor(loop.name, S[loop.name], None, np.zeros(loop.nv)) for loop in loops]
 
 
-@lru_cache(maxsize=4096)
+@kept_with_first
 def _constant_torque(joint: Joint) -> Factor:
     """The torque equation of a joint for which it is the same at every state."""
     S = joint.constant_subspace

@@ -26,6 +26,7 @@ from factorgraph_dyn.equations.dynamics_graph import Pushes
 from factorgraph_dyn.equations.factors import contact_force
 from factorgraph_dyn.equations.quantities import unique_names
 from factorgraph_dyn.errors import InputError, check_name
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.kinematics import link_jacobian, link_poses
 from factorgraph_dyn.motion.questions import AXES
@@ -141,7 +142,7 @@ def contact_inputs(state: State, contacts: Sequence[ContactLike]) -> Inputs:
     return _contact_inputs(state.mechanism, placed, link_poses(state.mechanism, state.q))
 
 
-@lru_cache(maxsize=64)
+@kept_with_first
 def _motor_inputs(mechanism: Mechanism, joints: tuple[str, ...]) -> Inputs:
     """Motors do not depend on the state: work for once a mechanism."""
     if repeated := [name for name, count in Counter(joints).items() if count > 1]:
@@ -158,7 +159,7 @@ def _motor_inputs(mechanism: Mechanism, joints: tuple[str, ...]) -> Inputs:
     return Inputs(tuple(names), torques)
 
 
-@lru_cache(maxsize=64)
+@kept_with_first
 def _link_contacts(mechanism: Mechanism, contacts: tuple[Contact, ...]) -> Inputs:
     """Contacts in axes of links do not depend on the state: work for once a mechanism."""
     return _contact_inputs(mechanism, contacts, {})

@@ -8,12 +8,12 @@ block diagonal over the groups, and so is its least-norm solution, so that closi
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Loop
 
@@ -26,7 +26,7 @@ class Group(NamedTuple):
     entries: npt.NDArray[np.int64]
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def loop_groups(mechanism: Mechanism) -> tuple[Group, ...]:
     """The groups of a mechanism's loops and couplings."""
     ways = [[*there, *back] for there, back in (loop_paths(mechanism, loop) for loop in mechanism.loops)]
@@ -62,7 +62,7 @@ def _sharing(held: list[list[str]]) -> list[tuple[int, ...]]:
     return [tuple(members) for members in groups.values()]
 
 
-@lru_cache(maxsize=4096)
+@kept_with_first
 def loop_paths(mechanism: Mechanism, loop: Loop) -> tuple[tuple[Joint, ...], tuple[Joint, ...]]:
     """The joints from the successor and from the predecessor to the link where the two ways meet.
 

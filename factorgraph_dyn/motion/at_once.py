@@ -11,12 +11,12 @@ state. Twists follow from the base outward.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from factorgraph_dyn import spatial
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint
 from factorgraph_dyn.motion.kinematics import child_twist, joint_motion
@@ -105,7 +105,7 @@ class Tree:
         return TreeMotion(Ad, S, own, rates, V)
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def tree_of(mechanism: Mechanism) -> Tree:
     """What of a mechanism's joints is the same at all states."""
     return Tree(mechanism)

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn import spatial
 from factorgraph_dyn.errors import ClosureError
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Coupling, Joint, Loop
@@ -324,7 +325,7 @@ def constraint_directions(S: Floats) -> Floats:
     return np.where(np.abs(C - whole) < UNSEEN_SHARE, whole, C)
 
 
-@lru_cache(maxsize=4096)
+@kept_with_first
 def constant_directions(loop: Loop) -> Floats | None:
     """The directions that a loop constrains; None where they vary, as a universal joint's do."""
     return None if loop.constant_subspace is None else constraint_directions(loop.constant_subspace)

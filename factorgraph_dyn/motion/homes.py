@@ -14,11 +14,11 @@ wherever they are closed; their joints move, and they stay where they are. The w
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint
@@ -59,7 +59,7 @@ def at_zero(mechanism: Mechanism) -> Floats:
     return stacked(joint.type.neutral() for joint in mechanism.joints)
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def home_of(mechanism: Mechanism) -> Home:
     """A closed configuration, near the neutral one and within limits where there is such a one.
 

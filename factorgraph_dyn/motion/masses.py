@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from factorgraph_dyn import spatial
 from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Link
 from factorgraph_dyn.motion.kinematics import joint_motion, link_twists
@@ -36,7 +36,7 @@ def still_links(mechanism: Mechanism) -> set[str]:
     return still
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def moving_bodies(mechanism: Mechanism) -> Mechanism:
     """The tree with mass and inertia only beyond movable joints: none of the base and what is fixed to it."""
     still = still_links(mechanism)

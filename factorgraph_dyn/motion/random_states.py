@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Loop
@@ -198,7 +198,7 @@ def lost_closures(mechanism: Mechanism, q: Floats, usual: Sequence[Floats] | Non
     return found
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def _usual_strengths(mechanism: Mechanism) -> list[Floats]:
     """How strongly each group holds at a random state."""
     return _strengths(mechanism, random_closed_state(mechanism, np.random.default_rng(0))[0])
@@ -220,7 +220,7 @@ def _with_loose(mechanism: Mechanism, q: Floats, anywhere: Floats) -> Floats:
 # ---- assembly modes
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def assembly_modes(mechanism: Mechanism) -> tuple[tuple[Floats, ...], ...]:
     """Configurations in own units in which each group's locked joints lie elsewhere, home first; one where all move.
 

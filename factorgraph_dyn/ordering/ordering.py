@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from factorgraph_dyn.checks import check_parts
 from factorgraph_dyn.equations import LinearGraph, Variable, check_graph
 from factorgraph_dyn.errors import OrderingError
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.ordering import classical, general, saved
 from factorgraph_dyn.ordering import halves as halving
@@ -149,7 +149,7 @@ def _saved(mechanism: Mechanism, graph: LinearGraph, word: str) -> Ordering:
     return Ordering(saved.BEST, found.variables)
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def _classical(mechanism: Mechanism, variables: tuple[Variable, ...], name: str) -> Ordering:
     if name == "rnea":
         unknown = [v.owner for v in variables if v.kind == "a" and v.owner in mechanism.joint_by_name]

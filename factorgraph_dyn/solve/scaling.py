@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model import Joint, Loop, Mechanism
 from factorgraph_dyn.model.sizes.carried import Carried, carried
 from factorgraph_dyn.model.sizes.units import natural
@@ -62,14 +62,14 @@ class GraphUnits:
 NO_UNITS = GraphUnits()
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def graph_units(mechanism: Mechanism) -> GraphUnits:
     """The units of a mechanism's dynamics graphs."""
     exact = _units(mechanism, carried(mechanism))
     return GraphUnits(_rounded(exact.variables), _rounded(exact.equations))
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def force_measures(mechanism: Mechanism) -> Mapping[Name, Floats]:
     """What forces are divided by to say which are the least, by kind and owner.
 

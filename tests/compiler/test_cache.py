@@ -230,3 +230,86 @@ def test_other_processes_may_delete_at_the_same_time(own_folder, filled, monkeyp
     look_again(own_folder)
     assert cache.write("ffnew", cache.Entry({}, bytes(1000)))
     assert cache.read("ffnew") is not None
+
+
+# ---- what somebody else may have put there
+
+
+def test_code_under_another_kernels_name_is_not_run(own_folder, traces):
+    """Two arms of as many joints: code of one would give numbers of the other, and look right."""
+    arm, other = fgd.robots.rrr(), fgd.robots.pendulum(3)
+    expected = answer(compile(arm, "forward"))
+    (own,) = files(own_folder)
+    compile(other, "forward")
+    (theirs,) = set(files(own_folder)) - {own}
+    content = own.read_bytes()
+    own.write_bytes(theirs.read_bytes())
+    np.testing.assert_array_equal(answer(compile(arm, "forward")), expected)
+    assert len(traces) == 3
+    assert own.read_bytes() == content
+
+
+needs_modes = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owner and mode as POSIX has them")
+
+
+@needs_modes
+@pytest.mark.parametrize("whose", ["writable", "writable inside", "another's"])
+@pytest.mark.filterwarnings("default")
+def test_a_folder_that_others_may_write_is_not_used(own_folder, traces, whose, monkeypatch):
+    expected = answer(compile(fgd.robots.rrr(), "forward"))
+    (file,) = files(own_folder)
+    before = file.read_bytes(), os.stat(file).st_mtime_ns
+    if whose == "another's":
+        monkeypatch.setattr(os, "geteuid", lambda: own_folder.stat().st_uid + 1)
+        own_folder.chmod(0o755)
+        monkeypatch.setattr(cache, "_ROOT", -1)  # who may run these tests
+    else:
+        (own_folder if whose == "writable" else file.parent).chmod(0o775)
+    words = "belongs to another user" if whose == "another's" else r"may be written by others \(mode 775\)"
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match=f"{words}.*machine code.*chmod go-w.*{cache.ENVIRONMENT_VARIABLE}"):
+            np.testing.assert_array_equal(answer(compile(fgd.robots.rrr(), "forward")), expected)
+    assert len(traces) == 3
+    assert (file.read_bytes(), os.stat(file).st_mtime_ns) == before
+    assert files(own_folder) == [file]
+
+
+@needs_modes
+def test_the_warning_comes_once_a_process(own_folder):
+    own_folder.mkdir()
+    own_folder.chmod(0o777)
+    program = (
+        "import numpy as np, factorgraph_dyn as fgd\n"
+        "for name in ('rrr', 'puma560'):\n"
+        "    fgd.compile(fgd.robots.BUILT_IN[name](), 'inverse', ordering='rnea')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("may be written by others") == 1
+    assert not list(own_folder.iterdir())
+
+
+@needs_modes
+def test_folders_are_made_for_this_user_alone(own_folder):
+    before = os.umask(0)
+    try:
+        compile(fgd.robots.rrr(), "inverse")
+    finally:
+        os.umask(before)
+    (file,) = files(own_folder)
+    assert [path.stat().st_mode & 0o777 for path in (own_folder, file.parent)] == [0o700, 0o700]
+
+
+@needs_modes
+@pytest.mark.parametrize("kind", ["pipe", "endless"])
+def test_only_regular_files_are_read(own_folder, traces, kind):
+    expected = answer(compile(fgd.robots.rrr(), "forward"))
+    (file,) = files(own_folder)
+    file.unlink()
+    os.mkfifo(file) if kind == "pipe" else file.symlink_to("/dev/zero")
+    np.testing.assert_array_equal(answer(compile(fgd.robots.rrr(), "forward")), expected)
+    assert len(traces) == 2
+    assert file.is_file()
+    assert not file.is_symlink()
+    compile(fgd.robots.rrr(), "forward")
+    assert len(traces) == 2

@@ -77,6 +77,36 @@ def test_out_and_threads(kernel, batch):
     np.testing.assert_array_equal(kernel(q_copy, v, tau, out=q_copy), expected)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shape", [(), (7,), (2, 7)])
+def test_results_may_not_lie_on_each_other(mechanism, shape, threads):
+    hybrid = compile(mechanism, "hybrid", known_accelerations=["joint1"])
+    arrays = [np.random.default_rng(k).normal(size=(*shape, 3)) for k in range(4)]
+    place = np.empty((*shape, 6))
+    for out in ((place[..., :3],) * 2, (place[..., :3], place[..., 2:5])):
+        with pytest.raises(fgd.InputError, match=r"Arrays 0 and 1 of out.*have memory in common"):
+            hybrid(*arrays, out=out, threads=threads)
+    apart = (place[..., :3], place[..., 3:])  # side by side in every row
+    hybrid(*arrays, out=apart, threads=threads)
+    for found, expected in zip(apart, hybrid(*arrays), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_results_of_fewer_digits_are_rounded(kernel, batch):
+    single = np.empty(batch[0].shape, np.float32)
+    for threads in (1, 2):
+        assert kernel(*batch, out=single, threads=threads) is single
+        np.testing.assert_array_equal(single, kernel(*batch).astype(np.float32))
+    with pytest.raises(fgd.InputError, match="same_kind"):
+        kernel(*batch, out=np.empty(batch[0].shape, int))
+
+
+def test_numbers_that_fit_no_word_are_refused(kernel, batch):
+    for threads in (-1, 2**40, 2**64 + 1):
+        with pytest.raises(fgd.InputError, match=f"threads is {threads}; it must be a whole number, 0 to 1024"):
+            kernel(*batch, threads=threads)
+
+
 def test_bad_arguments(kernel, batch):
     q, v, tau = batch
     for wrong, message in (

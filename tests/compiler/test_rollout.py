@@ -280,7 +280,10 @@ def test_a_motion_without_an_answer_is_nan_from_there_on():
         ({"step": 0.0}, "step is 0; it must be positive"),
         ({"integrator": "euler"}, "integrator is 'euler'.*rk4, semi_implicit"),
         ({"record_every": 0}, "record_every is 0"),
+        ({"record_every": 2**64 + 1}, r"record_every is 18446744073709551617; .* 1 or more, below 2\*\*63"),
+        ({"record_every": 10**5000}, "record_every is a value of type int that cannot be shown"),
         ({"threads": 0}, "threads is 0"),
+        ({"threads": 2**40}, "threads is 1099511627776; .* 1 to 1024"),
         ({"q0": np.zeros((2, 6)), "v0": np.zeros((3, 6))}, r"q0 \(2, 6\), v0 \(3, 6\).*broadcast"),
     ],
 )
@@ -362,6 +365,8 @@ def test_results_are_written_where_they_are_wanted():
         ({"out": np.zeros((5, 3))}, r"out is float64 \(5, 3\); it must be two arrays"),
         ({"out": (np.zeros((5, 3)), np.zeros((4, 3)))}, r"\(4, 3\); it must be .* of shape \(5, 3\)"),
         ({"out": (np.zeros((5, 3)), np.zeros((5, 3), np.float32))}, "float32"),
+        ({"out": (np.zeros((5, 3)),) * 2}, "Arrays 0 and 1 of out.*have memory in common"),
+        ({"out": (lambda x: (x[:5], x[4:]))(np.zeros((9, 3)))}, "Arrays 0 and 1 of out.*have memory in common"),
     ],
 )
 def test_bad_numbers_and_places_are_refused_in_words(bad, words):
@@ -449,9 +454,9 @@ def test_rollouts_are_kept_on_disk(monkeypatch, tmp_path):
     mechanism = replace(fgd.robots.rrr(), name="kept")
     monkeypatch.setenv("FACTORGRAPH_DYN_CACHE", str(tmp_path))
     first = compiled_rollout(mechanism, "rk4")
-    compiled_rollout.cache_clear()
+    assert compiled_rollout(mechanism, "rk4") is first
     monkeypatch.setattr(machine, "object_code", None)  # nothing is compiled again
-    again = compiled_rollout(mechanism, "rk4")
+    again = compiled_rollout(replace(mechanism), "rk4")
     assert again is not first
     assert again.accuracy == first.accuracy
 

@@ -5,8 +5,8 @@ its arguments, and what ``out=`` names, are plain contiguous float64 arrays of t
 objects, makes result arrays with NumPy's own C function where none are given, and runs the kernel. The arrays are those
 of one state, or all have one axis more, of the same length; they are named in the order of the arguments, or not.
 While it works on more than a few states, other threads of the interpreter have their turn. Anything else (batches of
-more axes, lists, other types, other keywords, results that lie on the arguments) it hands to an ordinary Python
-function.
+more axes, lists, other types, other keywords, results that lie on arguments or on each other) it hands to an ordinary
+Python function.
 
 It relies on the layout of array objects, which NumPy keeps stable for extension modules. The layout is
 checked once a process, by comparing an array's memory with what NumPy says about it; where anything is
@@ -273,14 +273,15 @@ def _given(inputs: Sequence[Operand], outputs: Sequence[Operand]) -> list[str]:
         if len(outputs) > 1:
             lines += _field(f"%g{k}", "%given", tuple.__basicsize__ + 8 * k, "ptr")
         lines += [*_array(f"g{k}", len(inputs) + k, operand, _WRITEABLE, f"given{k + 1}"), f"given{k + 1}:"]
+    arguments = [(f"%a{j}", operand) for j, operand in enumerate(inputs)]
+    results = [(f"%g{k}", operand) for k, operand in enumerate(outputs)]
+    lines += [line for name, operand in (*arguments, *results) for line in _end(name, operand)]
     apart = "true"
-    for k, result in enumerate(outputs):
-        lines += _end(f"%g{k}", result)
-        for j, argument in enumerate(inputs):
-            lines += _end(f"%a{j}", argument) if not k else []
+    for k, (result, _) in enumerate(results):  # from all arguments, and from the other results
+        for j, (other, _) in enumerate((*arguments, *results[:k])):
             lines += [
-                f"  %before{k}_{j} = icmp ule ptr %g{k}_end, %a{j}_data",
-                f"  %after{k}_{j} = icmp ule ptr %a{j}_end, %g{k}_data",
+                f"  %before{k}_{j} = icmp ule ptr {result}_end, {other}_data",
+                f"  %after{k}_{j} = icmp ule ptr {other}_end, {result}_data",
                 f"  %aside{k}_{j} = or i1 %before{k}_{j}, %after{k}_{j}",
                 f"  %apart{k}_{j} = and i1 {apart}, %aside{k}_{j}",
             ]

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import as_array, check_count, check_kind, check_path, shown
+from factorgraph_dyn.checks import as_array, check_apart, check_count, check_kind, check_path, shown
 from factorgraph_dyn.compiler.backends.c import source as c_source
 from factorgraph_dyn.compiler.backends.llvm.machine import LoadedCode
 from factorgraph_dyn.compiler.kernel.explain import explain
 from factorgraph_dyn.compiler.kernel.fastcall import make_fast_function
 from factorgraph_dyn.compiler.kernel.foreign import in_blocks, library_of, refuse_labelled
 from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
-from factorgraph_dyn.compiler.kernel.threads import cores, thread_pool
+from factorgraph_dyn.compiler.kernel.threads import MOST_THREADS, cores, thread_pool
 from factorgraph_dyn.compiler.program import Operand, Operations, Program
 from factorgraph_dyn.equations.problem import MATRIX, Problem
 from factorgraph_dyn.equations.quantities import meaning
@@ -177,17 +177,20 @@ class Kernel:
 
         Args:
             *args: Arrays in the order of `arguments`; leading axes broadcast. Dask's are computed in blocks.
-            out: Array, or tuple of arrays, to write results to.
+            out: Array, or tuple of arrays that have no memory in common, to write results to; float64, or a type that
+                NumPy casts to by its rule "same_kind", such as float32, whose numbers are then rounded to it.
             threads: Threads to spread the first batch axis over; 0 for one a core.
             **named: Arrays by the names in `arguments`.
 
         Raises:
-            InputError: Wrong number, names, shape or type of arguments.
+            InputError: Wrong number, names, shape or type of arguments, or results that lie on each other.
         """
         args = self._in_order(args, named)
+        if isinstance(out, tuple):
+            check_apart(out, "out")
         libraries = {library_of(arg) for arg in args} - {None}
         if "dask" in libraries and out is None:
-            return in_blocks(self.gufunc, self.signature, self._plan.outputs, args)
+            return in_blocks(self, self.signature, self._plan.outputs, args)
         if libraries:
             try:
                 return self.gufunc(*args) if out is None else self.gufunc(*args, out=out)
@@ -249,7 +252,7 @@ class Kernel:
 
     def _spread(self, arrays: list[npt.NDArray[np.float64]], out: Any, threads: int) -> Any:
         """Evaluate parts of the first batch axis in several threads, of which the calling one is one."""
-        asked = check_count(threads, "threads", least=0)
+        asked = check_count(threads, "threads", least=0, most=MOST_THREADS)
         batch, wide = self._broadcast(arrays)
         workers = min(asked or cores(), batch[0] if batch else 1)
         if workers < 2:

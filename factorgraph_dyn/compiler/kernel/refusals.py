@@ -5,13 +5,12 @@ Takes a refusal or a proof that does not hold; gives the error, which says so wh
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from factorgraph_dyn.compiler.proof.proof import Proof
 from factorgraph_dyn.compiler.proof.trials import closed_by_mobility
 from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import CompileError
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.motion.closed_places import faint_hold, freedoms, places_at
 
@@ -58,7 +57,7 @@ def _faint_closure(mechanism: Mechanism) -> str:
     return ""
 
 
-@lru_cache(maxsize=16)
+@kept_with_first
 def _differing_freedoms(mechanism: Mechanism) -> str:
     """What to say where closure leaves other numbers of freedoms in other branches of the loops; else nothing."""
     usual = freedoms(mechanism, sampled_states(mechanism).q[0])

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
+from threading import Event
+
+MOST_THREADS = 1024  # that a caller may ask for: far more than cores, far fewer than systems refuse to start
 
 
 def cores() -> int:
@@ -16,6 +20,19 @@ def cores() -> int:
 def thread_pool(threads: int) -> ThreadPoolExecutor:
     """Threads that share a batch."""
     return ThreadPoolExecutor(threads, thread_name_prefix="factorgraph_dyn")
+
+
+def in_threads(run: Callable[[int], None], parts: int, stop: Event) -> None:
+    """Run parts side by side; if one of them fails, or a signal comes, the others are stopped and waited for."""
+    running: list[Future[None]] = []
+    try:
+        running.extend(thread_pool(parts).submit(run, part) for part in range(parts))
+        for future in running:
+            future.result()
+    except BaseException:
+        stop.set()
+        wait(running)
+        raise
 
 
 # A forked process has the pools but none of their threads: it would wait for them for ever.

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.equations.free import Free
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.errors import ClosureError
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.units import Natural, natural, natural_rate
 from factorgraph_dyn.motion.closed_places import freedoms, least_regularity
@@ -109,7 +109,7 @@ def _plain_coordinates(mechanism: Mechanism) -> Mask:
     return np.concatenate([np.zeros(0, dtype=bool), *plain])
 
 
-@lru_cache(maxsize=16)
+@kept_with_first
 def closed_by_mobility(mechanism: Mechanism) -> dict[int, list[Floats]]:
     """The home and closed configurations next to random ones, in any branch, by how many freedoms closure leaves.
 
@@ -124,7 +124,7 @@ def closed_by_mobility(mechanism: Mechanism) -> dict[int, list[Floats]]:
     return found
 
 
-@lru_cache(maxsize=16)  # as for the states at which pivots are judged
+@kept_with_first  # as for the states at which pivots are judged
 def _closed(mechanism: Mechanism) -> tuple[Floats, Floats, Mask]:
     """States of a closed mechanism, at speeds of about 1: those at which pivots were judged, and unseen ones."""
     seen, rng = sampled_states(mechanism), np.random.default_rng(SEED)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import struct
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import partial
+from threading import Event
 
 import numpy as np
 
@@ -19,13 +20,15 @@ from factorgraph_dyn.compiler.backends.llvm.rollout import ARGUMENTS, ENTRY_POIN
 from factorgraph_dyn.compiler.kernel import cache
 from factorgraph_dyn.compiler.kernel.compile import compile_problem, kept_name
 from factorgraph_dyn.compiler.kernel.kernel import Kernel
-from factorgraph_dyn.compiler.kernel.threads import thread_pool
+from factorgraph_dyn.compiler.kernel.threads import in_threads
 from factorgraph_dyn.compiler.rollout.closing import RUNS, check_covered, closing_program
+from factorgraph_dyn.compiler.rollout.march import Pace, States, march
 from factorgraph_dyn.compiler.rollout.pieces import integrator_pieces
 from factorgraph_dyn.compiler.rollout.proof import HOLDS, largest_error
 from factorgraph_dyn.compiler.rollout.starts import Starts
 from factorgraph_dyn.equations.problem import Problem, make_problem
 from factorgraph_dyn.errors import CompileError
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.spatial import Floats
 
@@ -69,28 +72,32 @@ class CompiledRollout:
             threads: Threads that share the rollouts.
             out: Arrays to write to, of the shapes (count, rows, nq) and (count, rows, nv), contiguous.
         """
-        count, rows = len(starts.q), recorded_rows(starts.tau.shape[1], record_every)
-        q_out, v_out = out or (np.empty((count, rows, x.shape[1])) for x in (starts.q, starts.v))
+        (count, steps), every = starts.tau.shape[:2], max(min(record_every, starts.tau.shape[1]), 1)
+        shapes = [(count, recorded_rows(steps, every), x.shape[1]) for x in (starts.q, starts.v)]
+        q_out, v_out = out or tuple(map(np.empty, shapes))
+        assert [q_out.shape, v_out.shape] == shapes  # the machine code takes them to be
         plain = Starts(*map(_with_plain_rows, starts))
         edges = np.linspace(0, count, min(threads, max(count, 1)) + 1).astype(int)
+        stop, call = Event(), partial(self._call, step=step)
 
         def part(k: int) -> None:
-            mine = slice(edges[k], edges[k + 1])
-            self._call(plain.part(mine), q_out[mine], v_out[mine], step, record_every)
+            mine, pace = slice(edges[k], edges[k + 1]), Pace(self.kernel.operations.total)
+            march(call, plain.part(mine), (q_out[mine], v_out[mine]), every, pace, stop)
 
         if len(edges) == 2:
             part(0)
         else:
-            list(thread_pool(threads).map(part, range(len(edges) - 1)))
+            in_threads(part, len(edges) - 1, stop)
         return q_out, v_out
 
-    def _call(self, starts: Starts, q_out: Floats, v_out: Floats, step: float, record_every: int) -> None:
+    def _call(self, starts: Starts, out: States, record_every: int, step: float) -> None:
         (bits,) = struct.unpack("q", struct.pack("d", step))
+        q_out, v_out = out
         words = {
             "count": len(starts.q),
             "steps": starts.tau.shape[1],
             "record_every": record_every,
-            "rows": q_out.shape[1],
+            "rows": q_out.strides[0] // (q_out.itemsize * q_out.shape[2]),
             "step": bits,
             "tau_step_stride": starts.tau.strides[1],
             "q_out": q_out.ctypes.data,
@@ -98,8 +105,8 @@ class CompiledRollout:
         }
         for name, array in starts._asdict().items():
             words |= {name: array.ctypes.data, f"{name}_stride": array.strides[0]}
-        given = (ctypes.c_int64 * len(ARGUMENTS))(*(words[name] for name in ARGUMENTS))
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.code.addresses[ENTRY_POINT])(ctypes.addressof(given))
+        given = struct.pack(f"{len(ARGUMENTS)}q", *(words[name] for name in ARGUMENTS))
+        ctypes.CFUNCTYPE(None, ctypes.c_char_p)(self.code.addresses[ENTRY_POINT])(given)
 
 
 def recorded_rows(steps: int, record_every: int) -> int:
@@ -112,7 +119,7 @@ def _with_plain_rows(array: Floats) -> Floats:
     return array if array.strides[-1] == array.itemsize or array.shape[-1] < 2 else np.ascontiguousarray(array)
 
 
-@lru_cache(maxsize=32)
+@kept_with_first
 def compiled_rollout(mechanism: Mechanism, integrator: str, parameters: tuple[str, ...] = ()) -> CompiledRollout:
     """The time loop of a mechanism and an integrator, from the cache on disk where it has been compiled before.
 

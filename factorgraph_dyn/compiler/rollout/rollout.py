@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from factorgraph_dyn.checks import check_choice, check_count, check_positive, real_numbers, shown
+from factorgraph_dyn.checks import check_apart, check_choice, check_count, check_positive, real_numbers, shown
+from factorgraph_dyn.compiler.kernel.threads import MOST_THREADS
 from factorgraph_dyn.compiler.rollout.compiled import CompiledRollout, compiled_rollout, recorded_rows
 from factorgraph_dyn.compiler.rollout.starts import Given, Starts, as_rows, check_given
 from factorgraph_dyn.errors import InputError
@@ -56,7 +57,8 @@ def rollout(
         parameters: Numbers that every rollout has its own of instead of the mechanism's, in the words of
             ``compile(parameters=...)``: {"all": (..., links, 10)} or {"link3": (..., 10)} as ``mechanism.parameters()``
             gives them, {"friction[elbow]": (..., 1)}, {"gravity": (..., 3)}. They stay the same in all steps.
-        out: Arrays to write q and v to, contiguous ones of the shapes above, for those who come again and again.
+        out: Arrays to write q and v to, for those who come again and again: float64, contiguous, of the shapes above,
+            with no memory in common. Other number types are refused. Where a rollout is interrupted, part is written.
 
     Raises:
         InputError: Bad shapes or numbers, or a start that is not closed or singular.
@@ -72,7 +74,7 @@ def rollout(
     check_mechanism(mechanism)
     check_choice(integrator, INTEGRATORS, "The integrator")
     seconds = check_positive(step, "The step", InputError)
-    every, count = check_count(record_every, "record_every"), check_count(threads, "threads")
+    every, count = check_count(record_every, "record_every"), check_count(threads, "threads", most=MOST_THREADS)
     q, v = mechanism.check_q(q0, batch=True, what="q0"), mechanism.check_v(v0, "v0", batch=True)
     torques = real_numbers(tau, "tau", InputError)  # whether they are finite, the last states tell
     if torques.ndim < 2 or torques.shape[-1] != mechanism.nv:
@@ -109,13 +111,14 @@ def _batch(q: Floats, v: Floats, tau: Floats, given: Sequence[Given]) -> tuple[i
 
 def _check_out(out: object, shapes: Sequence[tuple[int, ...]]) -> tuple[Floats, Floats]:
     """The arrays with one batch axis, if they can be written to as they are."""
-    arrays = out if isinstance(out, tuple | list) else (out,)
+    arrays = tuple(out) if isinstance(out, tuple | list) else (out,)
     if len(arrays) != 2 or not all(map(_is_writable, arrays, shapes)):
         found = " and ".join(f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else shown(x) for x in arrays)
         raise InputError(
             f"out is {found}; it must be two arrays of float64, for q of shape {shapes[0]} and for v of shape "
             f"{shapes[1]}, contiguous and writeable: such as np.empty(shape), or what an earlier rollout gave."
         )
+    check_apart(arrays, "out")
     q, v = (x.reshape(-1, *x.shape[-2:]) for x in arrays)
     return q, v
 
@@ -123,7 +126,7 @@ def _check_out(out: object, shapes: Sequence[tuple[int, ...]]) -> tuple[Floats, 
 def _is_writable(array: object, shape: tuple[int, ...]) -> bool:
     if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != np.float64:
         return False
-    return array.flags.c_contiguous and array.flags.writeable
+    return array.flags.carray
 
 
 def _flat(array: Floats, batch: tuple[int, ...], core: int) -> Floats:

@@ -12,7 +12,6 @@ the kernel a stage and some products of matrices.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 
 from factorgraph_dyn.compiler.kernel.kernel import Kernel
 from factorgraph_dyn.compiler.step.varied import Varied
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model import Joint
 from factorgraph_dyn.motion.integrators import INTEGRATORS
 from factorgraph_dyn.motion.kinematics import integrate
@@ -96,7 +96,7 @@ def _composed(joint: Joint, way: Floats, change: Floats, way_change: Floats) -> 
     return carried @ change + moved @ way_change
 
 
-@lru_cache(maxsize=64)
+@kept_with_first
 def _algebra(joint: Joint) -> Floats:
     """Brackets of a joint's motions: [S_k, S_j] = sum over i of S_i found[k, i, j], shape (nv, nv, nv)."""
     S = joint.constant_subspace

@@ -12,10 +12,9 @@ to along a chain. Around a loop, and through a coupling, joints feel each other'
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import Joint, Link, Loop
@@ -36,7 +35,7 @@ class Carried(Scale):
         return np.maximum(self.work / self.freedoms(part), armature * self.freedoms(part))
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def carried(mechanism: Mechanism, *, stretched: bool = False) -> dict[str, Carried]:
     """What every joint and loop carries, by its name.
 

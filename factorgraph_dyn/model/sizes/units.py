@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.parts import EFFECTS, Coupling, Frame, Joint, Link, Loop
 from factorgraph_dyn.model.sizes import lengths
@@ -87,7 +88,7 @@ class Natural(Scale):
         return self.work / self.v
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def natural(mechanism: Mechanism) -> Natural:
     """The mechanism's own units for its dynamics."""
     extent = lengths.extent(mechanism) or 1.0
@@ -97,13 +98,13 @@ def natural(mechanism: Mechanism) -> Natural:
     )
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def measured(mechanism: Mechanism) -> Natural:
     """The mechanism in units of its size; masses stay as they are."""
     return Natural(given=mechanism, length=mechanism.size, mass=1.0, extent=mechanism.size, weight=1.0)
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def natural_rate(mechanism: Mechanism) -> float:
     """How fast a mechanism moves of itself, 1/s; 0 where nothing in it has a time, so that any speed is like another.
 

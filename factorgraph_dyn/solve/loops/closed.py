@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from factorgraph_dyn.equations import Factor, Known, LinearGraph, State, Variable
 from factorgraph_dyn.errors import SingularSystemError
+from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.ordering import OrderingLike, choose_ordering
 from factorgraph_dyn.solve.loops import force_limits, singularity
@@ -124,7 +124,7 @@ def _look_at_closure(state: State, free: Mapping[str, tuple[int, ...]], is_faint
         seen.add(pattern)
 
 
-@lru_cache(maxsize=256)
+@kept_with_first
 def _regular_patterns(_: Mechanism) -> set[tuple[tuple[str, tuple[int, ...]], ...]]:
     """Which wrenches were free at regular states of a mechanism."""
     return set()
