@@ -26,6 +26,8 @@ from factorgraph_dyn.spatial import Floats
 MAX_BYTES = 32_000_000  # of one file
 MAX_DEPTH = 200  # of nested elements; readers descend recursively
 MAX_ELEMENTS = 400_000  # in one file
+MAX_TAG = 1_000_000  # bytes of one tag, which expat takes apart as a whole
+AT_ONCE = 65_536  # bytes that expat is given
 MAX_SHOWN = 60  # characters of a bad value that a message repeats
 DECLARATION = re.compile(rb"((?:\xef\xbb\xbf)?\s*)(<\?xml[^<>]*\?>)", re.IGNORECASE)
 
@@ -240,7 +242,11 @@ class _Builder:
     def fault(self, content: bytes) -> expat.ExpatError | None:
         """Read all of the content; where it is no longer XML, what expat says."""
         try:
-            self.parser.Parse(content, True)
+            for start in range(0, len(content), AT_ONCE):
+                self.parser.Parse(content[start : start + AT_ONCE], False)
+                if start - self.parser.CurrentByteIndex > MAX_TAG:
+                    raise _TooMuchError(f"a tag has more than {MAX_TAG} bytes; the file is not read.")
+            self.parser.Parse(b"", True)
         except _TooMuchError as stop:
             line = self.parser.CurrentLineNumber
             raise ModelError(f"{self.file}:{line}: {stop}", file=self.file, line=line) from None
