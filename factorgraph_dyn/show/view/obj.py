@@ -20,7 +20,9 @@ def read_obj(content: bytes, quota: Quota) -> Mesh:
     Raises:
         ValueError, OverflowError: Not OBJ, or more than may be read.
     """
-    corners, triangles, count = [np.zeros((0, 3))], [np.zeros((0, 3), np.int32)], 0
+    corners: list[Corners] = [np.zeros((0, 3))]
+    triangles: list[Triangles] = [np.zeros((0, 3), np.int32)]
+    count = 0
     for piece in PIECE.finditer(content):
         if piece.end() - piece.start() > AT_ONCE + LONGEST:
             raise ValueError("A line is longer than those of corners and polygons are.")

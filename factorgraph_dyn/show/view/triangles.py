@@ -81,7 +81,7 @@ def fans(numbers: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], quota: Q
     quota.take(3 * total)
     start = np.repeat(np.cumsum(counts) - counts, each)
     along = np.arange(total) - np.repeat(np.cumsum(each) - each, each)
-    return in_four_bytes(numbers)[np.column_stack([start, start + along + 1, start + along + 2])]
+    return np.asarray(in_four_bytes(numbers)[np.column_stack([start, start + along + 1, start + along + 2])])
 
 
 def in_four_bytes(numbers: npt.NDArray[np.int64]) -> Triangles:
