@@ -30,8 +30,8 @@ from factorgraph_dyn.spatial import Floats
 Part = Literal["all", "fit", "base", "parameters"]
 OPTIMISTIC = (
     "The log has no accelerations; they are found from its velocities, whose noise makes standard deviations too "
-    "small: up to 29 times where this was measured. Log a, or v and a from a low-pass filter without delay, or the mean "
-    "of repetitions; see whether another --window changes results by more than their deviations."
+    "small: up to 29 times where this was measured. Log a, or v and a from a low-pass filter without delay, or the "
+    "mean of repetitions; see whether another --window changes results by more than their deviations."
 )
 
 
