@@ -81,7 +81,7 @@ class CompileError(FactorGraphDynError):
 
 
 class DoubtfulInputWarning(UserWarning):
-    """Numbers that are allowed and hardly meant, such as angles in degrees."""
+    """Input that is allowed and hardly meant, such as angles in degrees, or a motion that lacks a motor."""
 
 
 class NearSingularWarning(UserWarning):

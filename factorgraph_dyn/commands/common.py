@@ -139,7 +139,12 @@ def find_robot(name: str, *, warns: bool = True) -> Mechanism:
 def _tell_warnings(name: str, warnings: tuple[str, ...]) -> None:
     first, *others = warnings
     further = f" (and {len(others)} more: fgdyn info {printable(name)})" if others else ""
-    typer.echo(f"Warning: {first}{further}", err=True)
+    tell_warning(f"{first}{further}")
+
+
+def tell_warning(message: str) -> None:
+    """Write a warning to standard error, where it does not mix with results."""
+    typer.echo(f"Warning: {message}", err=True)
 
 
 def _whole_number(text: str) -> int | None:

@@ -7,7 +7,14 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from factorgraph_dyn.commands.common import FormatOption, RobotArgument, WideOption, find_robot, split_names
+from factorgraph_dyn.commands.common import (
+    FormatOption,
+    RobotArgument,
+    WideOption,
+    find_robot,
+    split_names,
+    tell_warning,
+)
 from factorgraph_dyn.commands.models import write_robot
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.identification.identified import Identified
@@ -22,6 +29,11 @@ from factorgraph_dyn.spatial import Floats
 from factorgraph_dyn.text import parse_number
 
 Part = Literal["all", "fit", "base", "parameters"]
+OPTIMISTIC = (
+    "The log has no accelerations; they are found from its velocities, whose noise makes standard deviations too "
+    "small: up to 29 times where this was measured. Log a, or v and a from a low-pass filter without delay, or the "
+    "mean of repetitions; see whether another --window changes results by more than their deviations."
+)
 
 
 def identify_log(
@@ -49,7 +61,8 @@ def identify_log(
     """Identify masses, inertias, armature, damping and friction from a log of motions and torques.
 
     Columns of the log are q[joint], v[joint], a[joint] and tau[joint]; without a, accelerations are found from
-    v and t. Joints without a column of torques count as not measured.
+    v and t, with a warning: standard deviations are too small then. Joints without a column of torques count as not
+    measured.
     The rows tell how well each joint's torques are explained, which combinations of parameters the log determines,
     and all parameters before and after, with their standard deviations.
 
@@ -104,6 +117,7 @@ def _samples(mechanism: Mechanism, log: Log, window: int) -> tuple[Floats, Sampl
             f"The log {str(log.path)!r} has neither accelerations, such as a[{mechanism.joint_names[0]}], nor times t "
             f"from which they would follow. Columns: {', '.join(log.columns)}."
         )
+    tell_warning(OPTIMISTIC)
     a, inner = differentiated(log.t, v, window)
     return log.t[inner], Samples(q[inner], v[inner], a, tau[inner])
 

@@ -66,7 +66,8 @@ def _compare_at_state(tree: Mechanism, engine: Engine, rng: np.random.Generator)
     M, h = engine.mass_matrix(q), engine.forces(q, v)
     condition = float(np.linalg.cond(M)) if tree.nv else 1.0
     mass = relative_difference(mass_matrix(tree, q) - M, _matrix_scale(M))
-    inverse = relative_difference(inverse_dynamics(tree, q, v, a).tau - (M @ a + h), np.abs(M) @ abs(a) + abs(h))
+    needed = inverse_dynamics(tree, q, v, a, actuated=tree.joint_names).tau
+    inverse = relative_difference(needed - (M @ a + h), np.abs(M) @ abs(a) + abs(h))
     if condition > NO_DIGITS:
         return mass, np.nan, inverse, np.nan, condition
     try:

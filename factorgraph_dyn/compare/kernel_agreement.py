@@ -212,7 +212,8 @@ def _answers(
     h_size = np.abs(h) + _force_sizes(mechanism, q, v)
     if problem == "inverse" and not mechanism.is_closed_kind:  # whatever M is
         a = rng.normal(size=mechanism.nv) * natural(mechanism).v
-        graph = _solved(lambda: inverse_dynamics(mechanism, q, v, a, ordering="colamd").tau)
+        joints = mechanism.joint_names
+        graph = _solved(lambda: inverse_dynamics(mechanism, q, v, a, actuated=joints, ordering="colamd").tau)
         scale = np.abs(M) @ np.abs(a) + h_size
         return Answers((q, v, a), graph, M @ a + h, np.eye(mechanism.nv), scale, NEGLIGIBLE, 1.0)
     Z, a_p, closure_condition = _motions(mechanism, q, v)

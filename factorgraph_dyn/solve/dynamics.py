@@ -17,7 +17,7 @@ import numpy.typing as npt
 from factorgraph_dyn.equations import Known, State, dynamics_graph, evaluate_state, given
 from factorgraph_dyn.equations.problem import PROBLEMS
 from factorgraph_dyn.equations.wrenches import LINK, check_axes, link_wrenches
-from factorgraph_dyn.errors import SingularSystemError
+from factorgraph_dyn.errors import ResidualError, SingularSystemError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.model.sizes.units import usual_acceleration
 from factorgraph_dyn.motion.closure import check_closed
@@ -27,6 +27,8 @@ from factorgraph_dyn.solve import singularity
 from factorgraph_dyn.solve.elimination import check_method, solve_graph
 from factorgraph_dyn.solve.loops.closed import solve_closed
 from factorgraph_dyn.solve.loops.physics import InternalWrenches, LoopOptions
+from factorgraph_dyn.solve.loops.singularity import contradiction
+from factorgraph_dyn.solve.missing_motors import warn_of_missing_motors
 from factorgraph_dyn.solve.objectives import Objective, as_objectives
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.solve.solution import Solution, check_residual, joint_vectors
@@ -101,7 +103,8 @@ def inverse_dynamics(
         a: Joint accelerations, rad/s^2 and m/s^2, shape (nv,).
         actuated: Joints whose torque is sought; the others have none. By default every joint of a
             tree, and the joints marked actuated where there are loops; of joints coupled to each other, as by
-            mimic, one.
+            mimic, one. Where a joint of a tree that is marked to have no motor carries a torque, a warning says so,
+            once a mechanism; a floating base has its wrench in tau without one.
         ordering: Name of an ordering, or variable names in the order of elimination. Where there are tens of
             loops, "colamd" is faster: its time grows with their number, not with its third power.
         external_wrenches: Wrench [moment; force] about the origin of a link or frame, by its name.
@@ -123,7 +126,10 @@ def inverse_dynamics(
     """
     known = Known.inverse(check_mechanism(mechanism).check_v(a, "a"), mechanism.torque_entries(actuated))
     options = LoopOptions(as_objectives(objective), internal_wrenches)
-    return _solve(mechanism, q, v, known, ordering, external_wrenches, axes, method, options)
+    solution = _solve(mechanism, q, v, known, ordering, external_wrenches, axes, method, options)
+    if actuated is None and not mechanism.loops:
+        warn_of_missing_motors(mechanism, solution.state.v, solution.tau)
+    return solution
 
 
 def hybrid_dynamics(
@@ -210,7 +216,12 @@ def solve_dynamics(
     except SingularSystemError as error:
         raise singularity.explain(state, known, error) from error
     singularity.check_determined(state, known, solved.growth)
-    check_residual(solved.residual, solved.worst, graph, chosen)
+    try:
+        check_residual(solved.residual, solved.worst, graph, chosen)
+    except ResidualError as error:
+        if (known.a_mask & known.tau_mask).any():  # more than a tree leaves open
+            raise contradiction(state, known, external, error) from error
+        raise
     return Solution(
         *joint_vectors(state, known, solved.values),
         solved.residual,

@@ -60,6 +60,12 @@ def test_accelerations_from_velocities_and_joints_without_torques(tmp_path):
     rows = json.loads(done.stdout)
     assert [row["joint"] for row in rows] == ["joint2", "joint3"]
     assert all(row["relative"] < 1e-4 and row["samples"] == 3996 for row in rows)
+    assert "Warning: The log has no accelerations" in done.stderr
+    assert "standard deviations too small" in done.stderr
+
+
+def test_logs_with_accelerations_are_read_without_a_warning(tmp_path):
+    assert not run(tmp_path, columns(), "--format", "json").stderr
 
 
 def test_closed_mechanisms_from_an_npz_of_motors(tmp_path):

@@ -85,7 +85,8 @@ def compile(
         known_accelerations: For hybrid problems, the joints whose acceleration is given (their tau is
             sought), or one boolean an entry of a.
         actuated: For inverse, iwim and estimate, the joints that have a motor; by default the joints marked actuated,
-            for inverse dynamics of a tree every joint; of joints coupled to each other, as by mimic, one.
+            for inverse dynamics of a tree every joint, marked or not, without a warning (``fgd.inverse_dynamics``
+            warns); of joints coupled to each other, as by mimic, one.
         outputs: Results to give instead of the usual ones. Of links and frames: T[tool] the pose in the world (4, 4),
             J[tool] the Jacobian (6, nv), V[tool] the twist and A[tool] the acceleration, all in the frame's own axes
             and A with gravity's -g; F[joint] the wrench of a joint; a, tau; com, momentum (about the com, in world

@@ -32,6 +32,8 @@ MAX_ELEMENTS = 50_000  # of a file and of all that it includes
 MAX_ATTRIBUTES = 100  # of one element
 MAX_INCLUDES = 200
 MAX_NUMBERS = 100  # in one attribute or text that is read
+MAX_TAG = 1_000_000  # bytes of one tag, which expat takes apart as a whole
+AT_ONCE = 65_536  # bytes that expat is given
 MAX_SHOWN = 60  # characters of a bad value that a message repeats
 DECLARATION = re.compile(rb"((?:\xef\xbb\xbf)?\s*)(<\?xml[^<>]*\?>)", re.IGNORECASE)
 
@@ -271,7 +273,11 @@ class _Builder:
     def fault(self, content: bytes) -> expat.ExpatError | None:
         """Read all of the content; where it is no longer XML, what expat says."""
         try:
-            self.parser.Parse(content, True)
+            for start in range(0, len(content), AT_ONCE):
+                self.parser.Parse(content[start : start + AT_ONCE], False)
+                if start - self.parser.CurrentByteIndex > MAX_TAG:
+                    raise _TooMuchError(f"a tag has more than {MAX_TAG} bytes; the file is not read.")
+            self.parser.Parse(b"", True)
         except _TooMuchError as stop:
             line = self.parser.CurrentLineNumber
             raise ModelError(f"{self.file}:{line}: {stop}", file=self.file, line=line) from None

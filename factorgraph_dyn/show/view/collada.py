@@ -3,40 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from factorgraph_dyn.model.files.rotations import from_axis_angle
 from factorgraph_dyn.model.files.xml_tree import Element, parse_xml
+from factorgraph_dyn.show.view.triangles import NO_CORNER, Mesh, Quota, Triangles, fans, in_four_bytes, parse_numbers
 from factorgraph_dyn.spatial import Floats, pose
 
-Triangles = npt.NDArray[np.int64]
-MOST_PLACES = 2000  # at which a scene may put geometries
+MOST_STEPS = 100_000  # nodes and their parts that are visited for a scene; a node may be shown by many others
+MOST_DEPTH = 8  # of nodes that show each other
 PARTS = ("triangles", "polylist")  # of a geometry
 # What turns coordinates of a file to z up, by the axis it says is up.
 UP = {"X_UP": ((0, -1, 0), (0, 0, -1), (1, 0, 0)), "Y_UP": ((1, 0, 0), (0, 0, -1), (0, 1, 0))}
 
 
-def read_collada(content: bytes) -> tuple[Floats, Triangles]:
-    """Corners, shape (n, 3), and triangles, shape (m, 3), of all that a file's scene shows.
+def read_collada(content: bytes, quota: Quota) -> Mesh:
+    """All that a file's scene shows.
 
     Raises:
         ModelError: Not XML.
-        ValueError, KeyError, IndexError: Not Collada.
+        ValueError, OverflowError, KeyError, IndexError: Not Collada, or more than may be read.
     """
     root = parse_xml(content, "mesh").root
-    meshes = {e.name("id"): _mesh(g) for e in _all(root, "geometry") if (g := e.first("mesh"))}
-    places = [place for scene in _all(root, "visual_scene") for place in _places(scene, np.eye(4), _nodes(root), 0)]
+    meshes = {e.name("id"): _mesh(g, quota) for e in _all(root, "geometry") if (g := e.first("mesh"))}
+    scene = _Scene(_nodes(root), Quota(MOST_STEPS))
+    places = [place for top in _all(root, "visual_scene") for place in scene.places(top, np.eye(4))]
     world = _world(root.first("asset"))
-    corners, triangles, count = [np.zeros((0, 3))], [np.zeros((0, 3), dtype=np.int64)], 0
-    for name, T in (places or [(name, np.eye(4)) for name in meshes])[:MOST_PLACES]:
+    corners, triangles, count = [np.zeros((0, 3))], [np.zeros((0, 3), dtype=np.int32)], 0
+    for name, T in places or [(name, np.eye(4)) for name in meshes]:
         own, faces = meshes[name]
+        quota.take(own.size + faces.size)
         M = world @ T
         corners.append(own @ M[:3, :3].T + M[:3, 3])
-        triangles.append(faces + count)
+        triangles.append(np.where(faces < len(own), faces + count, NO_CORNER))
         count += len(own)
-    return np.concatenate(corners), np.concatenate(triangles)
+    return Mesh(np.concatenate(corners), np.concatenate(triangles))
 
 
 def _all(element: Element, tag: str) -> Iterator[Element]:
@@ -58,15 +61,29 @@ def _world(asset: Element | None) -> Floats:
     return T
 
 
-def _places(
-    node: Element, T_world_above: Floats, library: dict[str, Element], depth: int
-) -> Iterator[tuple[str, Floats]]:
-    """The geometries that a node shows, with the transform of each."""
-    T = T_world_above @ _transform(node)
-    yield from ((_target(e, "url"), T) for e in node.all("instance_geometry"))
-    inner = node.all("node") + [library[_target(e, "url")] for e in node.all("instance_node") if depth < 8]
-    for child in inner:
-        yield from _places(child, T, library, depth + 1)
+@dataclass
+class _Scene:
+    """Where nodes show geometries.
+
+    Attributes:
+        library: Nodes that others may show.
+        steps: How many more may be visited.
+    """
+
+    library: dict[str, Element]
+    steps: Quota
+
+    def places(self, node: Element, T_world_above: Floats, depth: int = 0) -> Iterator[tuple[str, Floats]]:
+        """The geometries that a node shows, with the transform of each."""
+        if depth > MOST_DEPTH:
+            raise ValueError("Nodes show each other too deep, or themselves.")
+        self.steps.take(1 + len(node.children))
+        T = T_world_above @ _transform(node)
+        yield from ((_target(e, "url"), T) for e in node.all("instance_geometry"))
+        for inner in node.all("node"):
+            yield from self.places(inner, T, depth)
+        for e in node.all("instance_node"):
+            yield from self.places(self.library[_target(e, "url")], T, depth + 1)
 
 
 def _transform(node: Element) -> Floats:
@@ -91,33 +108,32 @@ def _target(element: Element, attribute: str) -> str:
     return element.name(attribute).removeprefix("#")
 
 
-def _mesh(mesh: Element) -> tuple[Floats, Triangles]:
+def _mesh(mesh: Element, quota: Quota) -> Mesh:
     """Corners and triangles of a geometry, in its own coordinates."""
     sources = {source.name("id"): source for source in mesh.all("source")}
     vertices = {e.name("id"): _input(e, "POSITION") for e in mesh.all("vertices")}
     parts = [part for part in mesh.children if part.tag in PARTS and part.first("p") is not None]
     if not parts:
-        return np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64)
+        return Mesh(np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int32))
     source = sources[vertices[_input(parts[0], "VERTEX")]]
-    corners = np.array(source.require("float_array").text.split(), dtype=float)
-    return corners[: len(corners) // 3 * 3].reshape(-1, 3), np.concatenate([_triangles(part) for part in parts])
+    corners = parse_numbers(source.require("float_array").text, np.float64, quota)
+    return Mesh(
+        corners[: len(corners) // 3 * 3].reshape(-1, 3),
+        np.concatenate([_triangles(part, quota) for part in parts]),
+    )
 
 
 def _input(element: Element, semantic: str) -> str:
     return next(_target(e, "source") for e in element.all("input") if e.get("semantic") == semantic)
 
 
-def _triangles(part: Element) -> Triangles:
+def _triangles(part: Element, quota: Quota) -> Triangles:
     """The triangles of a part, polygons cut into fans, as numbers of corners."""
     inputs = part.all("input")
     stride = 1 + max(int(e.number("offset", 0.0)) for e in inputs)
     offset = next(int(e.number("offset", 0.0)) for e in inputs if e.get("semantic") == "VERTEX")
-    numbers = np.array(part.require("p").text.split(), dtype=np.int64)
+    numbers = parse_numbers(part.require("p").text, np.int64, quota)
     numbers = numbers[: len(numbers) // stride * stride].reshape(-1, stride)[:, offset]
     if part.tag == "triangles":
-        return numbers[: len(numbers) // 3 * 3].reshape(-1, 3)
-    counts = np.array(part.require("vcount").text.split(), dtype=np.int64)
-    fans = np.maximum(counts - 2, 0)
-    start = np.repeat(np.cumsum(counts) - counts, fans)
-    along = np.arange(fans.sum()) - np.repeat(np.cumsum(fans) - fans, fans)
-    return np.asarray(numbers[np.column_stack([start, start + along + 1, start + along + 2])])
+        return in_four_bytes(numbers[: len(numbers) // 3 * 3].reshape(-1, 3))
+    return fans(numbers, parse_numbers(part.require("vcount").text, np.int64, quota), quota)

@@ -11,7 +11,8 @@ import numpy as np
 
 from factorgraph_dyn.model import Mechanism, Visual
 from factorgraph_dyn.show.view.mesh_files import find_mesh
-from factorgraph_dyn.show.view.meshes import Mesh, packed, read_mesh
+from factorgraph_dyn.show.view.meshes import MOST_READ, packed, read_mesh
+from factorgraph_dyn.show.view.triangles import Mesh, Quota
 from factorgraph_dyn.spatial import Floats
 
 MOST_IN_ALL = 300_000  # triangles of a page
@@ -46,6 +47,7 @@ class _Meshes:
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.folders = folders
+        self.quota, self.room = Quota(MOST_READ), MOST_IN_ALL
         self.meshes: list[Mesh] = []
         self.indices: dict[Path, int | None] = {}
 
@@ -57,9 +59,10 @@ class _Meshes:
         return None if path is None else self.indices[path]
 
     def _read(self, path: Path) -> int | None:
-        mesh = read_mesh(path)
-        if mesh is None or sum(len(m.triangles) for m in (mesh, *self.meshes)) > MOST_IN_ALL:
+        mesh = read_mesh(path, self.quota)
+        if mesh is None or len(mesh.triangles) > self.room:
             return None
+        self.room -= len(mesh.triangles)
         self.meshes.append(mesh)
         return len(self.meshes) - 1
 

@@ -189,7 +189,7 @@
   at("reset").addEventListener("click", () => { stop(); go(0); at("note").textContent = note; });
   if (data.missing.length) {
     const names = data.missing.slice(0, 6).map((k) => data.links[k].name).join(", ") + (data.missing.length > 6 ? ", …" : "");
-    at("missing").textContent = `Meshes that could not be read, with bodies in their place: ${names}.`;
+    at("missing").textContent = `Meshes that could not be read or are too large, with bodies in their place: ${names}.`;
   }
 
   // ---- what to show

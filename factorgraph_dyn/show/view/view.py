@@ -69,7 +69,8 @@ def view(
     """A page that shows a mechanism: bodies, joint axes, inertias, loops and frames, with sliders and a time bar.
 
     Links are drawn as their file says, by shapes and meshes (STL, OBJ, Collada), and as rods between their joints where
-    it says nothing or a mesh cannot be read. Sliders keep loops and couplings closed.
+    it says nothing or a mesh cannot be read. The size of meshes is bounded, of each (64 MB, Collada 32 MB) and of all;
+    the page names the links of those left out. Sliders keep loops and couplings closed.
 
     Args:
         mechanism: The mechanism.

@@ -262,10 +262,11 @@ def contradiction(
     if not rows:
         return error
     motors = _names(mechanism, set(np.flatnonzero(~known.tau_mask).tolist()))
+    singular = ", or leave the singular configuration" if mechanism.loops else " to hybrid_dynamics"
     return ResidualError(
         f"The motors at joints {', '.join(motors) or 'none'} of mechanism {mechanism.name!r} cannot produce "
         f"this motion: a torque is missing along joints {', '.join(_names(mechanism, set(rows)))}. Seek more "
-        "torques with actuated=[...], give fewer accelerations, or leave the singular configuration.",
+        f"torques with actuated=[...], give fewer accelerations{singular}.",
         joints=tuple(_names(mechanism, set(rows))),
     )
 

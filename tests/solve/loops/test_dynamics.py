@@ -217,7 +217,8 @@ def test_external_wrenches_reach_closed_loops():
     inverse = fgd.inverse_dynamics(mechanism, q, v, forward.a, external_wrenches=push)
     dense = DenseOracle(mechanism, q, v)
     free = fgd.bias(mechanism, q, v)
-    pushed = fgd.inverse_dynamics(mechanism.tree, q, v, np.zeros(4), external_wrenches=push).tau
+    every = mechanism.joint_names
+    pushed = fgd.inverse_dynamics(mechanism.tree, q, v, np.zeros(4), actuated=every, external_wrenches=push).tau
     dense.h = dense.h + pushed - free
     assert relative(forward.a, dense.accelerations(tau)) < AGREES
     assert relative(inverse.tau, dense.torques(forward.a, [0, 2])) < AGREES
