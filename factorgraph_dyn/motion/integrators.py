@@ -1,6 +1,6 @@
 """One step in time: from a state and accelerations to the next state, for floats or symbols.
 
-    semi_implicit   v' = v + h a(q, v),   q' = q (+) h v'                          error O(h); keeps energy bounded
+    semi_implicit   v' = v + h a(q, v),   q' = q (+) h v'                          error O(h)
     rk4             stages      u_i = h v_i,   a_i = a(q_i, v_i)
                     q_2 = q (+) u_1/2,   q_3 = q (+) u_2/2,   q_4 = q_2 (+) (u_3 - u_1/2),      v_i as usual
                     q' = q (+) (3 u_1 + 2 u_2 + 2 u_3 - u_4)/12 (+) (-u_1 + 2 u_2 + 2 u_3 + 3 u_4)/12     error O(h^4)
@@ -8,7 +8,11 @@
 where q (+) u moves by a constant velocity for unit time, as `kinematics.integrate` does: turns are composed by the
 exponential map and quaternions stay unit ones. Where q (+) u = q + u the second is the classical Runge-Kutta method; on
 turns it is the commutator-free one of Celledoni, Marthinsen & Owren (Lie group methods, 2003), whose sums of
-velocities at different places are still of fourth order. Work is done once a step; accelerations cost far more.
+velocities at different places are still of fourth order. Where the mass matrix is constant the first keeps energy
+bounded, as symplectic methods do; elsewhere it does not, and energy may drift by O(h).
+
+A mechanism that flies has the centre of mass and its velocity beside q and v (`flight`). Work is done once a step;
+accelerations cost far more.
 """
 
 from __future__ import annotations

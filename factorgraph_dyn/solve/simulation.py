@@ -1,11 +1,12 @@
 """Simulation of trees and closed loops: forward dynamics, integrated, with loops kept closed.
 
     rk4             fourth-order Runge-Kutta; error O(step^4)
-    semi_implicit   v moves first, then q with the new v; error O(step), cheap, keeps energy bounded
+    semi_implicit   v moves first, then q with the new v; error O(step), cheap
 
-(`motion.integrators` has the equations.) Loops hold at the level of accelerations; after every step q and v are brought
-back onto the closure along the shortest way, so that no drift builds up. One forward solve (rk4: four) for every step;
-energies and closure errors of what was recorded are computed after the run, many states at once.
+(`motion.integrators` has the equations.) What flies keeps its momentum (`motion.flight`). Loops hold at the level of
+accelerations; after every step q and v are brought back onto the closure along the shortest way, so that no drift
+builds up. One forward solve (rk4: four) for every step; energies and closure errors of what was recorded are computed
+after the run, many states at once.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import check_array, check_choice, check_count, check_positive, shown
 from factorgraph_dyn.equations import Known, evaluate_state
 from factorgraph_dyn.equations.problem import PROBLEMS
+from factorgraph_dyn.equations.pushed import pushed
 from factorgraph_dyn.errors import FactorGraphDynError, InputError
 from factorgraph_dyn.model import Mechanism, check_movable
 from factorgraph_dyn.motion import closing, closure
+from factorgraph_dyn.motion.flight import Beside, Flight, flight_of, flown
 from factorgraph_dyn.motion.integrators import INTEGRATORS, Integrator, Move, Step
 from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.ordering import OrderingLike
@@ -91,7 +94,13 @@ def simulate(
     check_state(mechanism, q, v)
     accelerate = _acceleration_function(mechanism, engine, ordering)
     motion = _Motion(
-        mechanism, accelerate, _torque_function(mechanism, torque), _move(mechanism), mechanism.is_closed_kind
+        mechanism,
+        accelerate,
+        _torque_function(mechanism, torque),
+        _move(mechanism),
+        mechanism.is_closed_kind,
+        flight_of(mechanism),
+        isinstance(accelerate, _Foreign),
     )
     advance = INTEGRATORS[method]
     tau = motion.push(0.0, q, v)
@@ -121,21 +130,32 @@ def graph_accelerations(mechanism: Mechanism, ordering: OrderingLike = PROBLEMS[
 
 
 class _Motion(NamedTuple):
-    """What moves, and what moves it."""
+    """What moves, and what moves it; whether it flies, and whether the engine may have forces of its own."""
 
     mechanism: Mechanism
     accelerate: Accelerate
     push: Push
     move: Move
     closes: bool
+    flight: Flight | None
+    is_foreign: bool
 
-    def during(self, t: float, step: float, tau: Floats) -> Callable[[float, Floats, Floats], Floats]:
-        """The accelerations during a step that starts at t with torques tau."""
+    def during(self, t: float, step: float, tau: Floats) -> Callable[[float, Floats, Floats], Any]:
+        """The accelerations during a step that starts at t with torques tau; in flight, of the centre of mass, too."""
 
-        def at(part: float, q: Floats, v: Floats) -> Floats:
-            return self.accelerate(q, v, tau if part == 0.0 else self.push(t + part * step, q, v))
+        def at(part: float, q: Floats, v: Floats) -> Any:
+            now = tau if part == 0.0 else self.push(t + part * step, q, v)
+            a = self.accelerate(q, v, now)
+            if self.flight is None:
+                return a
+            known = not self.is_foreign
+            return Beside(a, pushed(self.flight, q, v, a, now) if known else self.flight.acceleration(q, v, a))
 
         return at
+
+    def stepped(self, advance: Step, t: float, step: float, q: Floats, v: Floats, tau: Floats) -> tuple[Floats, Floats]:
+        """The state one step after t; loops are still open."""
+        return flown(advance, self.flight, self.move, self.during(t, step, tau), q, v, step)
 
 
 class _Watched:
@@ -162,7 +182,7 @@ class _Watched:
         if isinstance(self.motion.accelerate, _Foreign) or hasattr(self.motion.accelerate, "check"):
             with suppress(FactorGraphDynError):
                 watched = self.motion._replace(accelerate=self)
-                advance(watched.move, watched.during(t, step, tau), q, v, step)
+                watched.stepped(advance, t, step, q, v, tau)
         return f" The engine says: {self.found}" if self.found else ""
 
 
@@ -174,11 +194,14 @@ def _stepped(
 ) -> tuple[Floats, Floats]:
     """The state one step after t, closed; an error says where the simulation stopped and why."""
     try:
-        q_next, v_next = advance(motion.move, motion.during(t, step, tau), q, v, step)
+        q_next, v_next = motion.stepped(advance, t, step, q, v, tau)
         # q has just moved by v: a product tells in a tenth of the time, and where it is too large, the numbers do.
         if not isfinite(v_next.dot(v_next)) and not (np.isfinite(q_next).all() and np.isfinite(v_next).all()):
             raise InputError(f"q or v is no longer finite. Use a smaller step than {step:g} s, or smaller torques.")
-        return _closed_again(motion.mechanism, q_next, v_next) if motion.closes else (q_next, v_next)
+        if not motion.closes:
+            return q_next, v_next
+        closed = _closed_again(motion.mechanism, q_next, v_next)
+        return closed if motion.flight is None else motion.flight.kept(q_next, v_next, closed)
     except FactorGraphDynError as error:
         motion.mechanism.check_v(tau, "The torque function's tau")
         engine_says = _Watched(motion).reasons(advance, t, q, v, tau, step)

@@ -445,7 +445,7 @@ def test_a_proof_tells_curved_closures_from_mistakes():
 
 def test_the_loop_is_the_same_around_ir_and_assembly():
     rollout, host = compiled_rollout(fgd.robots.rrr(), "rk4"), machine.host()
-    text = emit_rollout(compiled.step_programs(rollout.kernel, "rk4"), host, segment=100)
+    text = emit_rollout(compiled.step_programs(rollout.kernel, "rk4", rollout.problem), host, segment=100)
     other = replace(rollout, code=machine.load(machine.object_code(text, host), (ENTRY_POINT,), host))
     assert largest_error(other.run, rollout.kernel, rollout.problem, "rk4") < HOLDS
 

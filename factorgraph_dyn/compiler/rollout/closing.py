@@ -26,11 +26,14 @@ from factorgraph_dyn import spatial
 from factorgraph_dyn.compiler import program as programs
 from factorgraph_dyn.compiler.guards import OPEN
 from factorgraph_dyn.compiler.program import Guard, Operand, Program
+from factorgraph_dyn.compiler.rollout.flight import freed_flight
+from factorgraph_dyn.compiler.rollout.starts import numbers_apart
 from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ZERO, Tape
 from factorgraph_dyn.compiler.trace import tidied
+from factorgraph_dyn.equations.problem import Problem
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Loop, Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
@@ -55,12 +58,13 @@ class _Rows(NamedTuple):
         return _Rows([self.names[k] for k in which], self.misses[list(which)], self.J[list(which)])
 
 
-def closing_program(mechanism: Mechanism, sizes: Sequence[int]) -> Program:
-    """The program of one step towards the closure.
+def closing_program(mechanism: Mechanism, sizes: Sequence[int], problem: Problem) -> Program:
+    """The program of one step towards the closure; what flies keeps its centre of mass and its momentum.
 
     Args:
         mechanism: The mechanism.
-        sizes: Of all arguments, q and v first; the others are not looked at.
+        sizes: Of all arguments, q, v, tau and parameters first; the others are not looked at.
+        problem: What the forward kernel solves.
     """
     states = sampled_states(mechanism)
     tape = Tape(samples=len(states))
@@ -80,6 +84,10 @@ def closing_program(mechanism: Mechanism, sizes: Sequence[int]) -> Program:
         guards.append(_open_guard(kept))
         guards += [_guard(pivot, name, samples) for pivot, name in zip(pivots, kept.names, strict=True)]
     state = integrate(mechanism, q, x * own.v), v - slip * own.v
+    parameters = symbols(tape, inputs[sum(sizes[:3]) : sum(sizes[:4])])
+    flight = freed_flight(mechanism, problem, numbers_apart(parameters, problem, mechanism))
+    if flight is not None:
+        state = flight.kept(q, v, state)
     samples.check_merges()
     outputs = [int(ref) for part in state for ref in references(tape, part)]
     arguments, results = ([Operand((size,)) for size in part] for part in (sizes, sizes[:2]))

@@ -140,7 +140,7 @@ def compiled_rollout(mechanism: Mechanism, integrator: str, parameters: tuple[st
     code = None if entry is None else machine.load_or_none(entry.code, _ENTRIES, host)
     if entry is not None and code is not None:
         return CompiledRollout(mechanism, integrator, kernel, problem, code, **entry.facts)
-    stored = machine.object_code(emit_rollout(step_programs(kernel, integrator), host), host)
+    stored = machine.object_code(emit_rollout(step_programs(kernel, integrator, problem), host), host)
     made = CompiledRollout(mechanism, integrator, kernel, problem, machine.load(stored, _ENTRIES, host), np.nan)
     error = largest_error(made.run, kernel, problem, integrator)
     if not error <= HOLDS:
@@ -153,11 +153,11 @@ def compiled_rollout(mechanism: Mechanism, integrator: str, parameters: tuple[st
     return replace(made, accuracy=error)
 
 
-def step_programs(kernel: Kernel, integrator: str) -> StepPrograms:
+def step_programs(kernel: Kernel, integrator: str, problem: Problem) -> StepPrograms:
     """What runs in one step."""
-    forward = kernel.program()
-    pieces = integrator_pieces(kernel.mechanism, integrator, sum(part.size for part in forward.arguments[3:]))
+    forward, pieces = kernel.program(), integrator_pieces(kernel.mechanism, integrator, problem)
     advances = [pieces.last]
     if kernel.mechanism.is_closed_kind:
-        advances += [closing_program(kernel.mechanism, [part.size for part in pieces.last.arguments])] * RUNS
+        sizes = [part.size for part in pieces.last.arguments]
+        advances += [closing_program(kernel.mechanism, sizes, problem)] * RUNS
     return StepPrograms(forward, pieces.stages, tuple(advances))

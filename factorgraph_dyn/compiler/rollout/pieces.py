@@ -6,8 +6,9 @@ becomes the program of the place it asks about, and it goes on with new symbols.
 
     q, v at the start of the step, tau, parameters | a of the first, second, ... stage | step
 
-and give a state (q, v): the place of the next stage or, the last, the next state. (None looks at tau and
-parameters: with them the list begins as the forward kernel's workspace does.) What runs is then
+and give a state (q, v): the place of the next stage or, the last, the next state. (Only the last piece of a mechanism
+that flies looks at tau and parameters, for its momentum: the list begins as the forward kernel's workspace does.) What
+runs is then
 
     forward, stage 1, forward, stage 2, ..., forward, last
 
@@ -18,15 +19,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from factorgraph_dyn.compiler import program as programs
 from factorgraph_dyn.compiler.program import Guard, Operand, Program
+from factorgraph_dyn.compiler.rollout.flight import freed_flight
+from factorgraph_dyn.compiler.rollout.starts import numbers_apart
 from factorgraph_dyn.compiler.tape.samples import SampledTape
 from factorgraph_dyn.compiler.tape.symbol import SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import Tape
+from factorgraph_dyn.equations.problem import Problem
+from factorgraph_dyn.equations.pushed import pushed
 from factorgraph_dyn.model import Joint, Mechanism
+from factorgraph_dyn.motion.flight import Beside, flown
 from factorgraph_dyn.motion.integrators import INTEGRATORS
 from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.spatial import LARGEST_TURN, Array
@@ -45,10 +53,11 @@ class Pieces:
     last: Program
 
 
-def integrator_pieces(mechanism: Mechanism, integrator: str, parameters: int = 0) -> Pieces:
-    """The programs of an integrator for a mechanism whose forward kernel takes so many numbers after tau."""
-    tracer = _Tracer(mechanism, parameters)
-    arrived = INTEGRATORS[integrator](tracer.move, tracer.accelerate, tracer.q, tracer.v, tracer.step)
+def integrator_pieces(mechanism: Mechanism, integrator: str, problem: Problem) -> Pieces:
+    """The programs of an integrator for a mechanism, beside the forward kernel of a problem."""
+    tracer = _Tracer(mechanism, problem)
+    advance, start = INTEGRATORS[integrator], (tracer.q, tracer.v)
+    arrived = flown(advance, tracer.flight, tracer.move, tracer.accelerate, *start, tracer.step)
     tracer.places.append((arrived, list(tracer.guards)))
     SampledTape(tracer.tape).check_merges()
     found = [tracer.program(*place) for place in tracer.places[1:]]  # the first is where the step starts
@@ -58,10 +67,13 @@ def integrator_pieces(mechanism: Mechanism, integrator: str, parameters: int = 0
 class _Tracer:
     """An integrator on a tape, while it runs."""
 
-    def __init__(self, mechanism: Mechanism, parameters: int) -> None:
+    def __init__(self, mechanism: Mechanism, problem: Problem) -> None:
         self.mechanism, self.tape = mechanism, Tape()
         self.q, self.v = self._inputs("q", mechanism.nq), self._inputs("v", mechanism.nv)
-        self.unseen, self.step = self._inputs("tau", mechanism.nv + parameters), self._inputs("step", 1)[0]
+        self.tau, self.step = self._inputs("tau", mechanism.nv), self._inputs("step", 1)[0]
+        shapes = (problem.shape_of(mechanism, name) for name in problem.free.arguments)
+        self.parameters = self._inputs("parameter", sum(map(prod, shapes)))
+        self.flight = freed_flight(mechanism, problem, numbers_apart(self.parameters, problem, mechanism))
         self.accelerations: list[SymbolArray] = []
         self.places: list[tuple[tuple[Array, Array], list[Guard]]] = []
         self.guards: list[Guard] = []
@@ -69,11 +81,12 @@ class _Tracer:
     def _inputs(self, name: str, size: int) -> SymbolArray:
         return symbols(self.tape, [self.tape.input(f"{name}[{k}]") for k in range(size)])
 
-    def accelerate(self, _: float, q: Array, v: Array) -> Array:
+    def accelerate(self, _: float, q: Array, v: Array) -> Any:
         """New symbols for the acceleration at a place."""
         self.places.append(((q, v), list(self.guards)))
         self.accelerations.append(self._inputs(f"a{len(self.places)}", self.mechanism.nv))
-        return self.accelerations[-1]
+        a = self.accelerations[-1]
+        return a if self.flight is None else Beside(a, pushed(self.flight, q, v, a, self.tau))
 
     def move(self, q: Array, way: Array) -> Array:
         """The configuration a motion leads to; turns whose exponential is not had are watched."""
@@ -84,7 +97,7 @@ class _Tracer:
 
     def program(self, state: tuple[Array, Array], guards: Sequence[Guard]) -> Program:
         """The program that leads to a state."""
-        inputs = [self.q, self.v, self.unseen, *self.accelerations, np.array([self.step])]
+        inputs = [self.q, self.v, self.tau, self.parameters, *self.accelerations, np.array([self.step])]
         return programs.build(
             self.tape,
             [int(ref) for part in inputs for ref in references(self.tape, part)],

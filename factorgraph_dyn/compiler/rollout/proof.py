@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from factorgraph_dyn.compiler.kernel.kernel import Kernel
+from factorgraph_dyn.compiler.rollout.flight import freed_flight
 from factorgraph_dyn.compiler.rollout.starts import Starts
 from factorgraph_dyn.compiler.sampled_states import sampled_states
 from factorgraph_dyn.equations.problem import Problem
@@ -22,6 +24,7 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion import closing
 from factorgraph_dyn.motion.closure import nearest_velocity
+from factorgraph_dyn.motion.flight import Beside, flown
 from factorgraph_dyn.motion.integrators import INTEGRATORS
 from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.spatial import Floats
@@ -60,7 +63,7 @@ def _largest_error(run: Run, kernel: Kernel, problem: Problem, integrator: str, 
     step = turn / speed
     found = run(starts, step, _RECORD_EVERY)
     expected = [
-        plain_rollout(kernel, integrator, q[k], v[k], tau[k], step, starts.arguments(k, problem, mechanism))
+        plain_rollout(kernel, problem, integrator, q[k], v[k], tau[k], step, starts.arguments(k, problem, mechanism))
         for k in range(_ROLLOUTS)
     ]
     rows = [k for k in range(_STEPS + 1) if k % _RECORD_EVERY == 0 or k == _STEPS]
@@ -75,19 +78,35 @@ def _largest_error(run: Run, kernel: Kernel, problem: Problem, integrator: str, 
 
 
 def plain_rollout(
-    kernel: Kernel, integrator: str, q: Floats, v: Floats, tau: Floats, step: float, free: Sequence[Floats] = ()
+    kernel: Kernel,
+    problem: Problem,
+    integrator: str,
+    q: Floats,
+    v: Floats,
+    tau: Floats,
+    step: float,
+    free: Sequence[Floats] = (),
 ) -> tuple[Floats, Floats]:
     """The states of one rollout at every step, by numbers, shapes (steps + 1, nq) and (steps + 1, nv)."""
-    mechanism = kernel.mechanism
+    mechanism, flight = kernel.mechanism, freed_flight(kernel.mechanism, problem, free)
     states = [(q, v)]
+
+    def accelerate(place: Floats, speed: Floats, torque: Floats) -> Any:
+        a = kernel(place, speed, torque, *free)
+        # from the accelerations: machine code has the momentum from the forces
+        return a if flight is None else Beside(a, flight.acceleration(place, speed, a))
+
     for torque in tau:
-        q, v = INTEGRATORS[integrator](
+        q, v = flown(
+            INTEGRATORS[integrator],
+            flight,
             lambda place, way: integrate(mechanism, place, way),
-            lambda _, place, speed, torque=torque: kernel(place, speed, torque, *free),  # type: ignore[misc]
+            lambda _, place, speed, torque=torque: accelerate(place, speed, torque),  # type: ignore[misc]
             *states[-1],
             step,
         )
-        states.append(_closed(mechanism, q, v))
+        closed = _closed(mechanism, q, v)
+        states.append(closed if flight is None else flight.kept(q, v, closed))
     return np.array([q for q, _ in states]), np.array([v for _, v in states])
 
 

@@ -24,7 +24,7 @@ from factorgraph_dyn.equations.quantities import shape_of
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.parameters import ALL, COUNT, parameter_links
-from factorgraph_dyn.spatial import Floats
+from factorgraph_dyn.spatial import Array, Floats
 
 
 class Starts(NamedTuple):
@@ -47,10 +47,15 @@ class Starts(NamedTuple):
 
     def arguments(self, k: int, problem: Problem, mechanism: Mechanism) -> list[Floats]:
         """What the kernel of a problem takes after tau, in rollout k."""
-        shapes = [problem.shape_of(mechanism, name) for name in problem.free.arguments]
-        ends = np.cumsum([prod(shape) for shape in shapes])
-        parts = np.split(self.parameters[k], ends[:-1]) if shapes else []
-        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+        return numbers_apart(self.parameters[k], problem, mechanism)
+
+
+def numbers_apart(row: Array, problem: Problem, mechanism: Mechanism) -> list[Array]:
+    """What the kernel of a problem takes after tau, from all of its numbers one after the other."""
+    shapes = [problem.shape_of(mechanism, name) for name in problem.free.arguments]
+    ends = np.cumsum([prod(shape) for shape in shapes])
+    parts = np.split(row, ends[:-1]) if shapes else []
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 class Given(NamedTuple):

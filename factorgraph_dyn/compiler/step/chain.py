@@ -17,10 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from factorgraph_dyn.compiler.kernel.compile import compile
 from factorgraph_dyn.compiler.kernel.kernel import Kernel
+from factorgraph_dyn.compiler.step.flight import VariedFlight
 from factorgraph_dyn.compiler.step.varied import Varied
 from factorgraph_dyn.memory import kept_with_first
-from factorgraph_dyn.model import Joint
+from factorgraph_dyn.model import Joint, Mechanism
+from factorgraph_dyn.motion.flight import Beside, flight_of, flown
 from factorgraph_dyn.motion.integrators import INTEGRATORS
 from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.spatial import LARGEST_TURN, Floats, bracket, left_inverse
@@ -50,8 +53,7 @@ def _block_step(
     chain, nv = _Chain(kernel, tau), kernel.mechanism.nv
     unit = np.broadcast_to(np.eye(2 * nv, 3 * nv), (*v.shape[:-1], 2 * nv, 3 * nv))
     start = Varied(q, unit[..., :nv, :]), Varied(v, unit[..., nv:, :])
-    integrate_step: Any = INTEGRATORS[integrator]  # written for whatever adds and multiplies
-    places = integrate_step(chain.move, chain.accelerate, *start, step)
+    places = flown(INTEGRATORS[integrator], chain.flight, chain.move, chain.accelerate, *start, step)
     change = np.concatenate([place.change for place in places], axis=-2)
     return places[0].value, places[1].value, change[..., : 2 * nv], change[..., 2 * nv :]
 
@@ -61,13 +63,24 @@ class _Chain:
 
     def __init__(self, kernel: Kernel, tau: Floats) -> None:
         self.kernel, self.mechanism, self.tau = kernel, kernel.mechanism, tau
+        flight = flight_of(kernel.mechanism)
+        self.flight = None if flight is None else VariedFlight(flight, tau, self._centre)
 
-    def accelerate(self, _: float, q: Varied, v: Varied) -> Varied:
+    def _centre(self, q: Varied, v: Varied) -> tuple[Varied, Varied]:
+        """The centre of mass and its velocity at a state."""
+        assert self.flight is not None
+        c, h, c_by_q, h_by_q, h_by_v = centre_kernel(self.mechanism)(q.value, v.value)
+        per_mass = 1.0 / self.flight.flight.mass
+        u_change = per_mass * (h_by_q[..., 3:, :] @ q.change + h_by_v[..., 3:, :] @ v.change)
+        return Varied(c, c_by_q @ q.change), Varied(per_mass * h[..., 3:], u_change)
+
+    def accelerate(self, _: float, q: Varied, v: Varied) -> Any:
         """The acceleration at a place."""
         a, by_q, by_v, by_tau = self.kernel(q.value, v.value, self.tau)
         change = np.concatenate([by_q, by_v], axis=-1) @ np.concatenate([q.change, v.change], axis=-2)
         change[..., 2 * self.mechanism.nv :] += by_tau
-        return Varied(a, change)
+        found = Varied(a, change)
+        return found if self.flight is None else Beside(found, self.flight.pushed(q, v, found))
 
     def move(self, q: Varied, way: Varied) -> Varied:
         """The configuration a motion leads to."""
@@ -94,6 +107,12 @@ def _composed(joint: Joint, way: Floats, change: Floats, way_change: Floats) -> 
         carried, moved = carried + term, moved + term / (k + 1)
         size *= max(2.0 * turn, _LEAST_TERM) / k  # of turns; shifts occur once in a term
     return carried @ change + moved @ way_change
+
+
+@kept_with_first
+def centre_kernel(mechanism: Mechanism) -> Kernel:
+    """The centre of mass and the momentum of a mechanism, and how they change with its state."""
+    return compile(mechanism, "kinematics", outputs=("com", "momentum", "dcom/dq", "dmomentum/dq", "dmomentum/dv"))
 
 
 @kept_with_first

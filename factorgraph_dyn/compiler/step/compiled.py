@@ -31,10 +31,11 @@ from factorgraph_dyn.compiler.kernel.gufunc import make_gufunc
 from factorgraph_dyn.compiler.kernel.kernel import Kernel
 from factorgraph_dyn.compiler.program import Operations
 from factorgraph_dyn.compiler.sampled_states import sampled_states
-from factorgraph_dyn.compiler.step.chain import chained_step
+from factorgraph_dyn.compiler.step.chain import centre_kernel, chained_step
 from factorgraph_dyn.compiler.step.program import OUTPUTS, step_program
 from factorgraph_dyn.errors import CompileError, InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
+from factorgraph_dyn.motion.flight import flight_of
 from factorgraph_dyn.motion.integrators import INTEGRATORS
 from factorgraph_dyn.motion.kinematics import with_unit_quaternions
 from factorgraph_dyn.spatial import Floats
@@ -100,6 +101,8 @@ class StepKernel:
     def __init__(self, integrator: str, kernel: Kernel, code: _Code | None) -> None:
         self.mechanism, self.integrator, self.kernel = kernel.mechanism, integrator, kernel
         self.operations = None if code is None else code.operations
+        if code is None and flight_of(self.mechanism) is not None:
+            centre_kernel(self.mechanism)  # compiled now rather than in the first step
         self._step = partial(chained_step, kernel, integrator) if code is None else code.gufunc
         fast = None if code is None else make_fast_function(code.address, "step", ARGUMENTS, self._checked, code)
         self._function: Function = self._checked if fast is None else fast

@@ -16,6 +16,7 @@ The work runs once a mechanism and integrator.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,15 +25,18 @@ from factorgraph_dyn.compiler import program as programs
 from factorgraph_dyn.compiler.derive.rates import Rates
 from factorgraph_dyn.compiler.program import Guard, Operand, Program
 from factorgraph_dyn.compiler.rollout.pieces import turn_guard
+from factorgraph_dyn.compiler.step.flight import VariedFlight
 from factorgraph_dyn.compiler.step.varied import Varied
 from factorgraph_dyn.compiler.tape.symbol import Symbol, SymbolArray, references, symbols
 from factorgraph_dyn.compiler.tape.tape import ONE, ZERO
-from factorgraph_dyn.compiler.trace import Tracer
+from factorgraph_dyn.compiler.trace import Tracer, tidied
 from factorgraph_dyn.equations.problem import make_problem
 from factorgraph_dyn.errors import CompileError
 from factorgraph_dyn.model import Joint, Mechanism
+from factorgraph_dyn.motion.flight import Beside, Flight, flight_of, flown
 from factorgraph_dyn.motion.integrators import INTEGRATORS
 from factorgraph_dyn.motion.kinematics import integrate
+from factorgraph_dyn.motion.masses import moving_bodies
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.spatial import Array
 
@@ -65,8 +69,14 @@ class _StepTracer:
         nv, values = self.mechanism.nv, self.tracer.values
         unit = np.eye(2 * nv, 3 * nv)
         start = Varied(values["q"], unit[:nv]), Varied(values["v"], unit[nv:])
-        move: Any = INTEGRATORS[integrator]  # written for whatever adds and multiplies
-        places = move(self._move, lambda _, q, v: self._accelerate(q, v), *start, self.step)
+        flight = flight_of(self.mechanism, moving_bodies(tidied(self.mechanism)))
+        flying = None if flight is None else VariedFlight(flight, values["tau"], partial(self._centre, flight))
+
+        def accelerate(_: float, q: Varied, v: Varied) -> Any:
+            a = self._accelerate(q, v)
+            return a if flying is None else Beside(a, flying.pushed(q, v, a))
+
+        places = flown(INTEGRATORS[integrator], flying, self._move, accelerate, *start, self.step)
         change = np.concatenate([place.change for place in places])
         results = [places[0].value, places[1].value, change[:, : 2 * nv], change[:, 2 * nv :]]
         self.tracer.samples.check_merges()
@@ -106,6 +116,23 @@ class _StepTracer:
                 E, J = self._composed(joint, q.value[here], way.value[part], arrived[here])
                 change[part] = E @ q.change[part] + J @ way.change[part]
         return Varied(arrived, change)
+
+    def _centre(self, flight: Flight, q: Varied, v: Varied) -> tuple[Varied, Varied]:
+        """The centre of mass of what flies and its velocity at a state."""
+        tape, nv, parts = self.tape, self.mechanism.nv, flight.centre(q.value, v.value)
+        changes = {int(ref): {nv + k: ONE} for k, ref in enumerate(references(tape, v.value))}
+        for joint in self.mechanism.movable_joints:
+            here, start = self.mechanism.q_slices[joint.name], self.mechanism.v_slices[joint.name].start
+            refs = references(tape, q.value[here])
+            for k, N in enumerate(self._velocities(joint, q.value[here]), start):
+                for ref, rate in zip(refs, references(tape, N), strict=True):
+                    changes.setdefault(int(ref), {})[k] = int(rate)
+        rates, states = Rates(tape, changes), np.concatenate([q.change, v.change])
+        moved = []
+        for part in parts:
+            refs = [[rates.of(int(ref)).get(k, ZERO) for k in range(2 * nv)] for ref in references(tape, part)]
+            moved.append(Varied(part, symbols(tape, refs) @ states))
+        return moved[0], moved[1]
 
     def _composed(self, joint: Joint, q: SymbolArray, way: SymbolArray, arrived: SymbolArray) -> tuple[Array, Array]:
         """How a joint's velocities change with those of where it was, and with the way, shape (nv, nv) each."""

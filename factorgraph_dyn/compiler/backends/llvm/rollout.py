@@ -7,9 +7,9 @@ Takes the forward program and the programs of a step (`compiler.rollout.pieces`)
 A tile of ``width`` rollouts runs through all its steps before the next one starts. It has two workspaces: the forward
 body's (q, v, tau, parameters | a | ...) and one that all pieces of the integrator share (q, v, tau, parameters, a of
 each stage, step | state | ...), in which q and v stay what they were at the start of the step. Where there is but one
-stage they are one, and accelerations need not be copied. Parameters, where there are any, are loaded once a tile. The
-last rollouts of a batch go through the same code with the last one repeated. The work runs once a mechanism and
-integrator.
+stage they are one, and neither accelerations nor what pieces read of tau and parameters need be copied. Parameters,
+where there are any, are loaded once a tile. The last rollouts of a batch go through the same code with the last one
+repeated. The work runs once a mechanism and integrator.
 """
 
 from __future__ import annotations
@@ -74,6 +74,12 @@ class _Emitter:
         self.a = programs.forward.results[0].size
         self.step_slot = self.advances[0].output_slot - 1
         self.shares = not self.stages
+        driven = slice(self.state, self.state + self.tau + self.parameters)
+        pieces = (*programs.stages, *programs.advances)
+        # what pieces read besides the state lies in the forward body's workspace
+        self.reads_drive = not self.shares and any(
+            node in program.nodes for program in pieces for node in program.inputs[driven]
+        )
         self.lines: list[str] = []
         self.counter = 0
 
@@ -132,6 +138,8 @@ slow:
         """@step(forward's workspace, integrator's workspace, step): from one state to the next, torques in place."""
         self.lines = []
         self.lines.append(f"  %step = load {self.vector}, ptr %h, align {8 * self.width}")
+        if self.reads_drive:
+            self._copy(("%w", self.state), [("%u", self.state)], self.tau + self.parameters)
         for stage in range(len(self.stages) + 1):
             if stage:
                 body = self.stages[stage - 1]
