@@ -37,6 +37,7 @@ from factorgraph_dyn.errors import (
     OrderingError as OrderingError,
     ResidualError as ResidualError,
     SingularSystemError as SingularSystemError,
+    UnmodelledWarning as UnmodelledWarning,
 )
 from factorgraph_dyn.identification.base import base_parameters as base_parameters
 from factorgraph_dyn.identification.excitation import (

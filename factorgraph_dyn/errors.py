@@ -20,6 +20,7 @@ __all__ = [
     "OrderingError",
     "ResidualError",
     "SingularSystemError",
+    "UnmodelledWarning",
     "check_name",
     "says_how_to_change",
 ]
@@ -86,6 +87,10 @@ class DoubtfulInputWarning(UserWarning):
 
 class NearSingularWarning(UserWarning):
     """An answer close to a singular configuration: correct, but large and sensitive to the state."""
+
+
+class UnmodelledWarning(UserWarning):
+    """A motion that does what is not modelled: a joint leaves its limits, or reverses under Coulomb friction."""
 
 
 def check_name(name: object, allowed: Collection[str], noun: str, where: str, error: type[FactorGraphDynError]) -> None:

@@ -46,7 +46,9 @@ def diagnose(
 
 def simulate(
     robot: RobotArgument,
-    duration: Annotated[float, typer.Option(help="Seconds to simulate, rounded to whole steps, one at least.")] = 1.0,
+    duration: Annotated[
+        float, typer.Option(help="Seconds to simulate, rounded to whole steps, of which there must be one.")
+    ] = 1.0,
     step: Annotated[float, typer.Option(help="Seconds of a time step.")] = 1e-3,
     method: Annotated[Integrator, typer.Option(help="How to integrate.")] = "rk4",
     engine: Annotated[

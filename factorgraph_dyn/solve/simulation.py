@@ -11,7 +11,9 @@ after the run, many states at once.
 
 from __future__ import annotations
 
+import inspect
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -25,12 +27,13 @@ from factorgraph_dyn.checks import check_array, check_choice, check_count, check
 from factorgraph_dyn.equations import Known, evaluate_state
 from factorgraph_dyn.equations.problem import PROBLEMS
 from factorgraph_dyn.equations.pushed import pushed
-from factorgraph_dyn.errors import FactorGraphDynError, InputError
+from factorgraph_dyn.errors import FactorGraphDynError, InputError, UnmodelledWarning
 from factorgraph_dyn.model import Mechanism, check_movable
 from factorgraph_dyn.motion import closing, closure
 from factorgraph_dyn.motion.flight import Beside, Flight, flight_of, flown
 from factorgraph_dyn.motion.integrators import INTEGRATORS, Integrator, Move, Step
 from factorgraph_dyn.motion.kinematics import integrate
+from factorgraph_dyn.motion.unmodelled import MotionWatch
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.loops.physics import LoopOptions
@@ -69,7 +72,7 @@ def simulate(
         q0: Coordinates at the start, closed, shape (nq,).
         v0: Velocities at the start, shape (nv,).
         torque: A function of (t, q, v), which are copies, a constant, or None for none; N m and N, shape (nv,).
-        duration: s; rounded to whole steps, one at least.
+        duration: s; rounded to whole steps, of which there must be one.
         step: s.
         method: "rk4" or "semi_implicit".
         engine: "graph" eliminates at every step; or any function of (q, v, tau) that gives a, such as the
@@ -80,6 +83,10 @@ def simulate(
 
     Raises:
         FactorGraphDynError: Bad input, or a motion that runs into a singular configuration or diverges.
+
+    Warns:
+        UnmodelledWarning: A joint leaves its limits, at which there are no stops, or reverses under Coulomb friction,
+            which never sticks: once each, with the first joint and its time.
 
     Examples:
         >>> arm = fgd.robots.pendulum(2)
@@ -107,10 +114,15 @@ def simulate(
     count = 1 - (-steps // record_every)
     times, places, speeds, torques = np.zeros(count), *(np.zeros((count, len(x))) for x in (q, v, tau))
     places[0], speeds[0], torques[0] = q, v, tau
-    row = 0
+    row, watch = 0, MotionWatch(mechanism)
+    for words in watch.see(0.0, q, v, v):
+        warnings.warn(words, UnmodelledWarning, stacklevel=2)
     for i in _shown(range(1, steps + 1), progress):
         t = i * step
+        v_before = v
         q, v = _stepped(motion, advance, t - step, step, q, v, tau)
+        for words in watch.see(t, q, v, v_before):
+            warnings.warn(words, UnmodelledWarning, stacklevel=2)
         tau = motion.push(t, q, v)
         if i % record_every == 0 or i == steps:
             row += 1
@@ -239,12 +251,19 @@ def _check_steps(duration: float, step: float, method: str, record_every: int) -
             f"{duration:g} s in steps of {step:g} s are {duration / step:.1e} steps; at most {MOST_STEPS:.0e} are "
             "allowed. Take a longer step or a shorter duration."
         )
-    return max(1, round(duration / step))
+    steps = round(duration / step)
+    if not steps:
+        raise InputError(
+            f"The duration is {duration:g} s and the step {step:g} s: durations are rounded to whole steps, and that "
+            "is none. Take a shorter step or a longer duration."
+        )
+    return steps
 
 
 def _torque_function(mechanism: Mechanism, torque: Torque) -> Push:
     if callable(torque):
         shape = (mechanism.nv,)
+        _check_takes(torque, "The torque function", "t, q, v", f"torques of shape {shape}")
 
         def push(t: float, q: Floats, v: Floats) -> Floats:
             tau = torque(t, q.copy(), v.copy())  # a controller may write into what it is given
@@ -258,9 +277,27 @@ def _torque_function(mechanism: Mechanism, torque: Torque) -> Push:
     return lambda t, q, v: constant
 
 
+def _check_takes(function: Callable[..., Any], what: str, arguments: str, gives: str) -> None:
+    """Raise an InputError unless a function can be called with three arguments, before it is."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some of C have none
+        return
+    try:
+        signature.bind(*arguments.split(", "))
+    except TypeError as error:
+        raise InputError(
+            f"{what} {getattr(function, '__name__', shown(function))}{signature} cannot be called with ({arguments}): "
+            f"{error}. It must be a function of ({arguments}) that gives {gives}."
+        ) from None
+
+
 def _acceleration_function(mechanism: Mechanism, engine: str | Accelerate, ordering: OrderingLike) -> Accelerate:
     if callable(engine):
-        return engine if _is_kernel(mechanism, engine) else _Foreign(engine, mechanism.nv)
+        if _is_kernel(mechanism, engine):
+            return engine
+        _check_takes(engine, "The engine", "q, v, tau", f"accelerations of shape {(mechanism.nv,)}")
+        return _Foreign(engine, mechanism.nv)
     if isinstance(engine, str) and engine == "graph":
         return graph_accelerations(mechanism, ordering)
     raise InputError(

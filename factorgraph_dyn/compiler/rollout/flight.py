@@ -25,5 +25,5 @@ def freed_flight(mechanism: Mechanism, problem: Problem, values: Sequence[Array]
     given, plain = dict(zip(problem.free.arguments, values, strict=True)), tidied(mechanism)
     if PARAMETERS in given:
         plain = freed_links(plain, problem.free.links, given.pop(PARAMETERS), {})
-    bodies = moving_bodies.__wrapped__(plain)  # its cache would keep tapes
+    bodies = moving_bodies(plain)
     return flight_of(mechanism, freed(bodies, given) if given else bodies)

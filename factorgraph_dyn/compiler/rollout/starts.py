@@ -20,7 +20,7 @@ import numpy.typing as npt
 from factorgraph_dyn.checks import check_mapping, real_numbers
 from factorgraph_dyn.equations.free import free_parameters
 from factorgraph_dyn.equations.problem import Problem
-from factorgraph_dyn.equations.quantities import shape_of
+from factorgraph_dyn.equations.quantities import shape_of, split_name
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.parameters import ALL, COUNT, parameter_links
@@ -81,6 +81,16 @@ def check_given(mechanism: Mechanism, parameters: Mapping[str, npt.ArrayLike]) -
     free = free_parameters(mechanism, tuple(parameters))
     found = [_checked(mechanism, word, values) for word, values in parameters.items()]
     return sorted(found, key=lambda given: given.word in free.others)
+
+
+def friction_given(mechanism: Mechanism, given: list[Given], batch: tuple[int, ...]) -> dict[str, Floats]:
+    """The friction of the joints that rollouts have their own of, shape (count, freedoms) each."""
+    named = ((*split_name(each.word), each) for each in given)
+    return {
+        joint: np.broadcast_to(each.values, (*batch, *each.shape)).reshape(prod(batch), prod(each.shape))
+        for kind, joint, each in named
+        if kind == "friction"
+    }
 
 
 def as_rows(given: list[Given], batch: tuple[int, ...]) -> Floats:
