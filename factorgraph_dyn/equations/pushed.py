@@ -19,4 +19,5 @@ def pushed(flight: Flight, q: Array, v: Array, a: Array, tau: Array) -> Array:
     joint, here = flight.joint, flight.bodies.v_slices[flight.joint.name]
     losses = joint_losses(q, v[..., here], joint.damping, joint.friction, joint.stiffness, joint.rest)
     force = (tau[..., here] - joint.armature * a[..., here] - losses)[..., 3:]
-    return np.asarray(flight.bodies.gravity) + applied(flight.R_world_child(q), force) * (1.0 / flight.mass)
+    found: Array = np.asarray(flight.bodies.gravity) + applied(flight.R_world_child(q), force) * (1.0 / flight.mass)
+    return found

@@ -172,4 +172,5 @@ def flown(
         Beside(v, u),
         step,
     )
-    return flight.settled(place.own, rate.own, place.point, rate.point)
+    arrived: tuple[Any, Any] = flight.settled(place.own, rate.own, place.point, rate.point)
+    return arrived

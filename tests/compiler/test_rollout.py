@@ -58,8 +58,18 @@ class PinocchioLoop:
         return self.engine.forward_dynamics(q, v, tau - damping * v - friction * np.sign(v))
 
     def semi_implicit(self, q, v, tau, step):
-        v = v + step * self.acceleration(q, v, tau)
-        return self.moved(q, step * v), v
+        a = self.acceleration(q, v, tau)
+        (u, du), v_new = self.engine.center_of_mass_rates(q, v, a), v + step * a
+        u = u + step * du
+        return self.flown(self.moved(q, step * v_new), v_new, self.engine.center_of_mass(q) + step * u, u)
+
+    def flown(self, q, v, c, u):
+        """A state with the first joint, where it floats, moved so that the centre of mass is at c and moves by u."""
+        if self.mechanism.joints[0].kind == "floating":
+            R = self.engine.link_pose(q, self.mechanism.joints[0].child)[:3, :3]
+            q[:3] += c - self.engine.center_of_mass(q)
+            v[3:6] += R.T @ (u - self.engine.center_of_mass_rates(q, v, 0 * v)[0])
+        return q, v
 
     def rk4(self, q, v, tau, step):
         """The classical method, q in coordinates: where q moves by v."""

@@ -117,6 +117,11 @@ class PinocchioOracle:
         """Of what moves, shape (3,)."""
         return np.array(pin.centerOfMass(self.model, self.data, self.q(q)))
 
+    def center_of_mass_rates(self, q, v, a):
+        """Velocity and acceleration of the centre of mass, without gravity, shape (3,) each."""
+        pin.centerOfMass(self.model, self.data, self.q(q), self.v(v), self.v(a))
+        return np.array(self.data.vcom[0]), np.array(self.data.acom[0])
+
     def momentum(self, q, v):
         """About the centre of mass, the angular part first, shape (6,)."""
         h = pin.computeCentroidalMomentum(self.model, self.data, self.q(q), self.v(v))

@@ -178,8 +178,43 @@ def test_energy_that_is_kept_has_not_drifted_where_nothing_swings():
     assert fine.energy_drift < 1e-7 < coarse.energy_drift < 0.1
 
 
-@pytest.mark.parametrize(("duration", "end"), [(0.1, 0.3), (0.4, 0.3), (0.5, 0.6), (0.6, 0.6)])
-def test_durations_are_rounded_to_whole_steps_and_one_at_least(duration, end):
+@pytest.mark.parametrize(("duration", "end"), [(0.2, 0.3), (0.4, 0.3), (0.5, 0.6), (0.6, 0.6)])
+def test_durations_are_rounded_to_whole_steps(duration, end):
     path = fgd.simulate(fgd.robots.pendulum(1), [1.0], [0.0], duration=duration, step=0.3)
     assert path.t[-1] == pytest.approx(end)
-    assert "rounded to whole steps, one at least" in fgd.simulate.__doc__
+    assert "rounded to whole steps" in fgd.simulate.__doc__
+
+
+def test_durations_of_no_step_are_refused():
+    with pytest.raises(fgd.InputError, match=r"duration is 0\.1 s and the step 1 s.*shorter step or a longer duration"):
+        fgd.simulate(fgd.robots.pendulum(1), [1.0], [0.0], duration=0.1, step=1)
+
+
+class Controller:
+    """One whose method has the right signature."""
+
+    def torque(self, t, q, v, gain=1.0):
+        return -gain * v
+
+    def __call__(self, q):
+        return q
+
+
+@pytest.mark.parametrize(
+    "torque", [lambda t, q: q, lambda: 0, lambda t, q, v, w: q, lambda *, t, q, v: q, Controller()]
+)
+def test_controllers_of_another_signature_are_refused_in_words(torque):
+    words = r"The torque function .*cannot be called with \(t, q, v\): .*a function of \(t, q, v\) that gives torques"
+    with pytest.raises(fgd.InputError, match=words):
+        fgd.simulate(RRR, *START, torque, 0.01, 1e-3)
+    with pytest.raises(fgd.InputError, match=r"The engine .*cannot be called with \(q, v, tau\)"):
+        fgd.simulate(RRR, *START, None, 0.01, 1e-3, engine=torque)
+
+
+def test_controllers_may_be_methods_and_their_own_errors_come_through():
+    kernel, step = fgd.compile(RRR), 1e-3
+    found = fgd.simulate(RRR, *START, Controller().torque, 0.01, step, engine=kernel)
+    expected = fgd.simulate(RRR, *START, lambda *given: -given[2], 0.01, step, engine=kernel)
+    np.testing.assert_array_equal(found.q, expected.q)
+    with pytest.raises(TypeError, match="has no len"):
+        fgd.simulate(RRR, *START, lambda t, q, v: len(3), 0.01, step, engine=kernel)

@@ -101,7 +101,7 @@ def plain_rollout(
             INTEGRATORS[integrator],
             flight,
             lambda place, way: integrate(mechanism, place, way),
-            lambda _, place, speed, torque=torque: accelerate(place, speed, torque),  # type: ignore[misc]
+            lambda _, place, speed, torque=torque: accelerate(place, speed, torque),
             *states[-1],
             step,
         )

@@ -130,8 +130,8 @@ class _StepTracer:
         rates, states = Rates(tape, changes), np.concatenate([q.change, v.change])
         moved = []
         for part in parts:
-            refs = [[rates.of(int(ref)).get(k, ZERO) for k in range(2 * nv)] for ref in references(tape, part)]
-            moved.append(Varied(part, symbols(tape, refs) @ states))
+            rows = [[rates.of(int(ref)).get(k, ZERO) for k in range(2 * nv)] for ref in references(tape, part)]
+            moved.append(Varied(part, symbols(tape, rows) @ states))
         return moved[0], moved[1]
 
     def _composed(self, joint: Joint, q: SymbolArray, way: SymbolArray, arrived: SymbolArray) -> tuple[Array, Array]:
