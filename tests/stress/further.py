@@ -14,7 +14,8 @@ estimate      of random sensors, by kernels or the graph: see ``estimates``
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -386,9 +387,9 @@ def _rolled(recipe, mechanism, state, question, _) -> Case:
     speed = _speed(state.v, case.a if case.a.any() else case.answers["a"].value, units)
     case.given["step"] = step = float(LD(TURN) / speed)
     q, v, sticks, known = state.q, state.v, False, np.zeros(mechanism.nv, dtype=bool)
-    unsure = np.zeros(mechanism.nv, dtype=LD)
+    unsure, flight = np.zeros(mechanism.nv, dtype=LD), _Flight.of(mechanism, state, case.tau)
 
-    def accelerate(_, q, v):
+    def accelerate(q, v):
         nonlocal unsure, sticks
         sticks = sticks or _may_stick(mechanism, v, speed)
         answered = Oracle(mechanism, q, v).ask(np.zeros(mechanism.nv), case.tau, known, ~known)
@@ -397,33 +398,92 @@ def _rolled(recipe, mechanism, state, question, _) -> Case:
         return np.asarray(answered["a"].value, float)
 
     for _ in range(STEPS):
-        q, v = _integrated(mechanism, q, v, accelerate, step, question.method)
+        if flight is None:
+            q, v = _integrated(partial(fgd.integrate, mechanism), q, v, accelerate, step, question.method)
+        else:
+            q, v, *centre = flight.integrated(q, v, accelerate, step, question.method)
         if mechanism.loops or mechanism.couplings:
             q = mechanism.close(q)
             v = nearest_velocity(mechanism, q, v)
+        if flight is not None:
+            q, v = flight.settled(q, v, *centre)
     q_units = _q_units(mechanism)
+    if flight is not None:  # the floating joint is set from how the farthest link moves
+        units, q_units = units * flight.reach, q_units * flight.reach
     wide = np.abs(unsure / units).max(initial=LD(0)) + np.abs(v / units).max(initial=LD(0))
     places = np.abs(q / q_units).max(initial=LD(0)) + wide * step
     case.answers = {"q": Answer(array(q), places * q_units, True), "v": Answer(array(v), wide * units, True)}
     return _unjudged(case) if sticks or case.condition > WORST_CONDITION else case
 
 
-def _integrated(mechanism, q, v, accelerate, h, method):
+@dataclass
+class _Flight:
+    """A mechanism that one floating joint alone ties to the world: its centre of mass goes through the same step."""
+
+    mechanism: fgd.Mechanism
+    joint: fgd.Joint
+    state: State
+    tau: np.ndarray
+    reach: LD
+
+    @classmethod
+    def of(cls, mechanism, state, tau):
+        still = {link.name for link in mechanism.links} - {link.name for link in _moving(mechanism)}
+        leaving = [joint for joint in mechanism.joints if joint.parent in still and joint.child not in still]
+        held = any({loop.predecessor, loop.successor} & still for loop in mechanism.loops if loop.kind != "floating")
+        if held or [joint.kind for joint in leaving] != ["floating"] or not _has_mass(mechanism):
+            return None
+        there = _Kinematics(mechanism, state)
+        return cls(mechanism, leaving[0], state, tau, there.reach / there.length)
+
+    def centre(self, q, v):
+        there = _Kinematics(self.mechanism, replace(self.state, q=q, v=v))
+        return there, there.com()[0], there.momentum()[0][3:] / there.mass
+
+    def pushed(self, q, v, a):
+        joint, (there, _, _) = self.joint, self.centre(q, v)
+        here = slices(self.mechanism, 1)[joint.name]
+        tau = array(self.tau)[here] - array(joint.damping) * v[here] - array(joint.friction) * np.sign(v[here])
+        force = (tau - array(joint.armature) * a[here])[3:]
+        return array(self.mechanism.gravity) + there.bodies[joint.child].R @ force / there.mass
+
+    def integrated(self, q, v, accelerate, h, method):
+        (_, c, u), nq, nv = self.centre(q, v), len(q), len(v)
+
+        def move(z, w):
+            q = fgd.integrate(self.mechanism, np.asarray(z[:nq], float), np.asarray(w[:nv], float))
+            return np.concatenate([q, z[nq:] + w[nv:]])
+
+        def both(z, w):
+            q, v = np.asarray(z[:nq], float), np.asarray(w[:nv], float)
+            a = accelerate(q, v)
+            return np.concatenate([a, self.pushed(q, v, a)])
+
+        z, w = _integrated(move, np.concatenate([q, c]), np.concatenate([v, u]), both, h, method)
+        return np.asarray(z[:nq], float), np.asarray(w[:nv], float), z[nq:], w[nv:]
+
+    def settled(self, q, v, c, u):
+        there, c_there, u_there = self.centre(q, v)
+        joint, at_q, at_v = self.joint, slices(self.mechanism, 0), slices(self.mechanism, 1)
+        R_fixed = there.bodies[joint.parent].R @ array(joint.placement)[:3, :3]
+        q, v = array(q), array(v)
+        q[at_q[joint.name]][:3] += R_fixed.T @ (c - c_there)
+        v[at_v[joint.name]][3:] += there.bodies[joint.child].R.T @ (u - u_there)
+        return np.asarray(q, float), np.asarray(v, float)
+
+
+def _integrated(move, q, v, accelerate, h, method):
     """One step as the package documents it."""
-
-    def move(q, u):
-        return fgd.integrate(mechanism, q, u)
-
-    a1 = accelerate(0, q, v)
+    a1 = accelerate(q, v)
     if method == "semi_implicit":
         return move(q, h * (v + h * a1)), v + h * a1
     v2 = v + h / 2 * a1
     q2 = move(q, h / 2 * v)
-    a2 = accelerate(0, q2, v2)
+    a2 = accelerate(q2, v2)
     v3 = v + h / 2 * a2
-    a3 = accelerate(0, move(q, h / 2 * v2), v3)
+    a3 = accelerate(move(q, h / 2 * v2), v3)
     v4 = v + h * a3
-    a4 = accelerate(0, move(q2, h * v3 - h / 2 * v), v4)
+    a4 = accelerate(move(q2, h * v3 - h / 2 * v), v4)
     first, second = (3 * v + 2 * v2 + 2 * v3 - v4) * h / 12, (-v + 2 * v2 + 2 * v3 + 3 * v4) * h / 12
     return move(move(q, first), second), v + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
 
