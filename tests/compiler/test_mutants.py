@@ -108,7 +108,7 @@ def test_mutants_of_kernels_do_not_stand_their_proof(name):
 @pytest.mark.parametrize(("integrator", "which"), [("semi_implicit", "forward"), ("rk4", "advances")])
 def test_mutants_of_rollouts_do_not_stand_their_proof(monkeypatch, integrator, which):
     monkeypatch.setenv("FACTORGRAPH_DYN_CACHE", "off")
-    honest = rollouts.step_programs(fgd.compile(ARM), integrator)
+    honest = rollouts.step_programs(fgd.compile(ARM), integrator, make_problem(ARM, "forward"))
     program = honest.forward if which == "forward" else honest.advances[0]
     for k, mutant in enumerate(mutants(program, seed=2, count=4)):
         other = replace(honest, **{which: mutant if which == "forward" else (mutant,)})
