@@ -39,6 +39,7 @@ HOSTILE = {
     "floats.dae": lambda: collada(corners="1 " * 15_000_000),
     "polygons.dae": lambda: collada(POLYGON.format(500_000_000)),
     "attributes.dae": lambda: b"<COLLADA " + b" ".join(b'b%x=""' % k for k in range(1_500_000)) + b"/>",
+    "comments.dae": lambda: b"<COLLADA>" + b"<!------>" * 3_000_000 + b"</COLLADA>",
     "places.dae": lambda: collada(
         scene="<node><instance_geometry url='#g'/></node>" * 1900, corners=" ".join(["1.5"] * 150_000)
     ),
