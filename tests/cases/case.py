@@ -18,8 +18,8 @@ A verdict is the weakest answer that is acceptable, in this order:
     nan         a kernel has no number at this state, and compiles
     refused     a FactorGraphDynError with a message
 
-Wrong numbers, numbers where there is no unique answer, and exceptions of other kinds are never acceptable. Nothing of
-the package is used to find what is right.
+Wrong numbers, numbers where there is no unique answer, numbers that rounding makes of any size, and exceptions of other
+kinds are never acceptable. Nothing of the package's equations is used to find what is right.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ TOLERANCE = 1e-8
 SMALL = 1e-4  # of usual results, below which a result counts as zero
 CONTRADICTED = 1e-7  # of their terms, by which given values contradict the equations
 VERDICTS = ("right", "nan", "refused")  # the best first
-FAILURES = ("wrong", "foreign")
+FAILURES = ("wrong", "foreign", "undecided")
+DECISIVE = 1e-3  # of a result, that rounding at its condition may change, above which nobody can tell what is right
+REGULAR = 1e8  # condition below which a result that is smaller than its rounding is zero
 SENSORS = {
     sensor.__name__: sensor
     for sensor in (
@@ -271,7 +273,7 @@ def _estimate_case(mechanism, state: State, question: Question, sensors: list, y
     unknowns = estimates.Unknowns(mechanism, state, frames)
     optimum = estimates.Optimum(unknowns, estimates.Readings(unknowns, sensors, usual), y, usual)
     answers, units = {}, {}
-    for name in question.outputs:
+    for name in dict.fromkeys(["a", "tau", *question.outputs]):
         if name.startswith(("covariance", "gain")):
             kind, about = name[:-1].split("[")
             answers[name], units[name] = getattr(optimum, kind)(about, usual)
@@ -306,6 +308,8 @@ def judged(mechanism, case: Case, question: Question, found: dict[str, np.ndarra
             size = max(size, SMALL * _size(answer.usual, units))
         allowed = tolerance * size + ROUNDING * _size(answer.bound, units)
         share = float(error / size) if size else (np.inf if error else 0.0)
+        if error > tolerance * size and allowed > DECISIVE * size and case.condition > REGULAR:
+            return Outcome("undecided", share, f"{name} has no digits at condition {case.condition:.0e}")
         if error > allowed:
             return Outcome("wrong", share, f"{name} is off by {share:.1e} of its size, {found[name]!r}"[:500])
         if share > worst.error:
