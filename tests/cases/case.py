@@ -87,9 +87,9 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """Route, problem and ordering in a few words."""
+        """Route, problem, and ordering or method in a few words."""
         ordering = self.question.ordering
-        named = "own" if isinstance(ordering, list) else ordering or "default"
+        named = "own" if isinstance(ordering, list) else ordering or self.question.method or "default"
         problem = "-".join(filter(None, (self.question.problem, self.question.of)))
         return f"{self.question.way}-{problem}-{named}"
 
@@ -147,6 +147,8 @@ def mechanism_of(description: dict[str, Any]) -> fgd.Mechanism | None:
     if "robot" in description:
         words = {word: value for word, value in description.items() if word != "robot"}
         return getattr(fgd.robots, description["robot"])(**words)
+    if "file" in description:
+        return fgd.load(description["file"])
     if "example_robot_data" in description:
         folder = next((each / "robots" for each in package_folders() if each.name == "example-robot-data"), None)
         return None if folder is None else fgd.load(folder / description["example_robot_data"], folder=folder)

@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+"""Switch a numerics tool off and print which cases and which ordinary robots notice.
+
+    python scripts/ablate.py --list                                   the tools
+    python scripts/ablate.py --tool "row rotation" --robots four_bar five_bar --problems forward
+    python scripts/ablate.py --cases-only --jobs 2 -o ablation.csv    every tool on the cases
+    python scripts/ablate.py --all --jobs 4 -o ablation.json          25 robots, all problems, 20 random orderings: hours
+    python scripts/ablate.py --robots none --models FOLDER            model files of a folder beside the cases
+
+Every question is asked once with all tools on, where it is noted which tools do something for it, and once without
+each of these. A question notices where its answer is worse (nan, refused, wrong), or better, or where its kernels have
+more than 1 % more or fewer operations. Kernels are not taken from the disk. Progress is printed as it goes; Ctrl-C ends
+it with the table so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import multiprocessing
+import os
+import signal
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")  # small matrices; set before NumPy is imported
+os.environ["FACTORGRAPH_DYN_CACHE"] = "off"  # a kernel's name has the sources in it, and not what is patched here
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from scripts import ablation_tools
+from scripts.ablation_tasks import (
+    HANDFUL,
+    ORDERINGS,
+    PROBLEMS,
+    ROBOTS,
+    SECONDS,
+    Found,
+    Task,
+    answer,
+    case_tasks,
+    robot_tasks,
+)
+from scripts.ablation_tools import TOOLS
+from tests.cases.case import VERDICTS
+
+LESS = 0.01  # share of operations from which on they are other ones
+RANDOM_ORDERINGS = 20
+COLUMNS = ("refused", "nan", "wrong", "better", "more", "fewer")
+LONGEST = 3 * SECONDS  # until a process that says nothing is ended
+
+
+@dataclass
+class Row:
+    """What becomes of the questions without a tool.
+
+    Attributes:
+        asked: How many it does something for.
+        noticed: By what happens to them, the questions: cases first, robots second.
+    """
+
+    asked: int = 0
+    noticed: dict[str, tuple[list[str], list[str]]] = field(default_factory=lambda: defaultdict(lambda: ([], [])))
+
+    def names(self, is_robot: bool) -> list[str]:
+        """The cases or robots that notice anything but operations or a better answer."""
+        found = [key.split()[0] for word in COLUMNS[:3] for key in self.noticed[word][is_robot]]
+        return list(dict.fromkeys(found))
+
+
+def main() -> int:
+    """Run and print; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tool", nargs="+", metavar="NAME", help="tools to switch off, one after the other; default all")
+    parser.add_argument("--list", action="store_true", help="print the tools and end")
+    parser.add_argument("--robots", nargs="+", metavar="NAME", help="'none', 'all' or names; default a handful")
+    parser.add_argument("--models", type=Path, help="a folder of model files that are robots, too")
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=("forward", "inverse", "iwim", "wrench"))
+    parser.add_argument("--orderings", nargs="*", choices=ORDERINGS, default=("aba", "rnea"), help="beside the default")
+    parser.add_argument("--random", type=int, default=0, help="random orderings of small robots, each")
+    parser.add_argument("--all", action="store_true", help="all robots, problems and orderings, 20 random ones")
+    parser.add_argument("--cases-only", action="store_true", help="no robots")
+    parser.add_argument("--case", default="", help="part of the names of the cases; 'none' for no cases")
+    parser.add_argument("--slow", action="store_true", help="with the cases that take seconds")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("-o", "--out", type=Path, help="write what noticed to this file, .csv, .json or .md")
+    options = parser.parse_args()
+    if options.list:
+        for tool in TOOLS.values():
+            print(f"{tool.name:30} {tool.about}")
+        return 0
+    unknown = set(options.tool or ()) - set(TOOLS)
+    robots = _robots(options)
+    unknown |= set(robots) - set(ROBOTS)
+    if unknown:
+        parser.error(f"there is no {', '.join(sorted(unknown))}; see --list, and the robots: {', '.join(ROBOTS)}")
+    if options.all:
+        options.problems, options.orderings, options.random = PROBLEMS, ORDERINGS, RANDOM_ORDERINGS
+    tasks = [] if options.case == "none" else list(case_tasks(options.case, options.slow))
+    tasks += robot_tasks(robots, options.models, options.problems, options.orderings, options.random)
+    ablation = Ablation(tasks, [TOOLS[name] for name in options.tool or TOOLS], options.jobs)
+    try:
+        ablation.run()
+    except KeyboardInterrupt:
+        print("\nInterrupted.", file=sys.stderr)
+    finally:
+        ablation.end()
+    print(ablation.table())
+    if options.out:
+        ablation.write(options.out)
+        print(f"Written: {options.out}")
+    return 0
+
+
+def _robots(options: argparse.Namespace) -> list[str]:
+    if options.cases_only or options.robots == ["none"]:
+        return []
+    if options.all or options.robots == ["all"]:
+        return list(ROBOTS)
+    return list(options.robots or HANDFUL)
+
+
+class Ablation:
+    """Questions with all tools, then without each."""
+
+    def __init__(self, tasks: list[Task], tools: list[ablation_tools.Tool], jobs: int) -> None:
+        self.tasks, self.tools = tasks, tools
+        self.usual: dict[int, Found] = {}
+        self.acted: dict[int, set[str]] = {}
+        self.rows = {tool.name: Row() for tool in tools}
+        self.workers = [Worker() for _ in range(jobs)]
+
+    def run(self) -> None:
+        """Ask everything."""
+        for _, index, (found, acted) in self._asked([(None, k) for k in range(len(self.tasks))], "all tools on"):
+            self.usual[index], self.acted[index] = found, acted
+        for tool in self.tools:
+            concerned = [k for k in self.usual if self._concerns(tool, k)]
+            self.rows[tool.name].asked = len(concerned)
+            for _, index, (found, _) in self._asked([(tool.name, k) for k in concerned], tool.name):
+                self._note(self.rows[tool.name], self.tasks[index], self.usual[index], found)
+
+    def end(self) -> None:
+        """End the processes."""
+        for worker in self.workers:
+            worker.end()
+
+    def _concerns(self, tool: ablation_tools.Tool, index: int) -> bool:
+        return tool.concerns(self.tasks[index]) and ablation_tools.may_act(tool, self.acted[index])
+
+    def _note(self, row: Row, task: Task, usual: Found, found: Found) -> None:
+        word = _difference(usual, found)
+        if word:
+            row.noticed[word][task.is_robot].append(task.key)
+
+    def _asked(self, items: list[tuple[str | None, int]], about: str) -> Iterator[tuple[str | None, int, Any]]:
+        """What becomes of items, a tool's name and a task's index each, as answers come in."""
+        began, done, left = monotonic(), 0, items[::-1]
+        while left or any(worker.item for worker in self.workers):
+            for k, worker in enumerate(self.workers):
+                if worker.item is None and left:
+                    item = left.pop()
+                    worker.give(item, self.tasks[item[1]])
+                elif worker.is_lost:
+                    lost = worker.item
+                    worker.end()
+                    self.workers[k] = Worker()
+                    assert lost is not None
+                    done += 1
+                    yield *lost, (Found(("foreign",), 0, "the process ended"), set())
+            busy = {worker.pipe: worker for worker in self.workers if worker.item is not None}
+            for pipe in wait(list(busy), timeout=1.0):
+                try:
+                    item, result = busy[pipe].take()  # type: ignore[index]
+                except EOFError:
+                    continue  # the next round sees that it is lost
+                done += 1
+                yield *item, result
+            _show(f"{about}: {done} of {len(items)} questions, {monotonic() - began:.0f} s")
+        _show("", end=True)
+
+    # ---- what is printed
+
+    def table(self) -> str:
+        """A row a tool: questions that notice, and the cases and robots among them that are answered worse."""
+        head = f"{'tool':30}{'asked':>7}" + "".join(f"{word:>9}" for word in COLUMNS) + "  cases  robots"
+        lines = [head]
+        for name, row in self.rows.items():
+            counts = [sum(map(len, row.noticed[word])) for word in COLUMNS]
+            cells = "".join(f"{count or '':>9}" for count in counts)
+            lines.append(f"{name:30}{row.asked:7}{cells}{len(row.names(False)):7}{len(row.names(True)):8}")
+        return "\n".join(lines)
+
+    def markdown(self) -> str:
+        """The same with names."""
+        lines = [
+            "| tool | asked | refused | nan | wrong | better | operations + | - | cases worse | robots worse |",
+            "|---|" + "---:|" * 7 + "---|---|",
+        ]
+        for name, row in self.rows.items():
+            counts = " | ".join(str(sum(map(len, row.noticed[word])) or "") for word in COLUMNS)
+            named = [f"{len(names)}: {', '.join(names)}" if names else "0"
+                     for names in (row.names(False), row.names(True))]  # fmt: skip
+            lines.append(f"| {name} | {row.asked} | {counts} | {' | '.join(named)} |")
+        return "\n".join(lines) + "\n"
+
+    def write(self, path: Path) -> None:
+        """All that noticed, to a file of the ending's kind."""
+        entries = [
+            {"tool": name, "what": word, "kind": kind, "question": key}
+            for name, row in self.rows.items()
+            for word, sides in row.noticed.items()
+            for kind, side in zip(("case", "robot"), sides, strict=True)
+            for key in side
+        ]
+        if path.suffix == ".md":
+            path.write_text(self.markdown())
+        elif path.suffix == ".json":
+            asked = {name: row.asked for name, row in self.rows.items()}
+            path.write_text(json.dumps({"questions": len(self.tasks), "asked": asked, "noticed": entries}, indent=1))
+        else:
+            with path.open("w", newline="") as file:
+                writer = csv.DictWriter(file, ("tool", "what", "kind", "question"))
+                writer.writeheader()
+                writer.writerows(entries)
+
+
+def _difference(usual: Found, found: Found) -> str:
+    """What becomes of a question, in a word of COLUMNS; nothing where it is as it was."""
+    before, after = (_rank(each.kinds) for each in (usual, found))
+    if after > before:
+        return "wrong" if after >= len(VERDICTS) else VERDICTS[after]
+    if after < before:
+        return "better"
+    if usual.kinds != found.kinds and len(usual.kinds) == len(found.kinds):
+        return next(kind for kind, was in zip(found.kinds, usual.kinds, strict=True) if kind != was)
+    if found.operations > (1 + LESS) * usual.operations:
+        return "more"
+    return "fewer" if found.operations < (1 - LESS) * usual.operations else ""
+
+
+def _rank(kinds: tuple[str, ...]) -> int:
+    """The worst of the answers: of VERDICTS, or after them."""
+    return max(VERDICTS.index(kind) if kind in VERDICTS else len(VERDICTS) for kind in kinds)
+
+
+def _show(text: str, end: bool = False) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text:78}", end="\r" if end else "", file=sys.stderr, flush=True)
+    elif text.split(":")[0] and _changed(text):
+        print(text, file=sys.stderr, flush=True)
+
+
+def _changed(text: str, last: dict[str, float] = {}) -> bool:  # noqa: B006  the time of the last line
+    if monotonic() - last.get("at", 0.0) < 20.0:
+        return False
+    last["at"] = monotonic()
+    return bool(text)
+
+
+# ---- processes
+
+
+class Worker:
+    """A process that asks one question after the other, without a tool or with all."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=_serve, args=(other,), daemon=True)
+        self.process.start()
+        other.close()
+        self.item: tuple[str | None, int] | None = None
+        self.began = monotonic()
+
+    def give(self, item: tuple[str | None, int], task: Task) -> None:
+        self.item, self.began = item, monotonic()
+        self.pipe.send((item[0], task))
+
+    def take(self) -> tuple[tuple[str | None, int], Any]:
+        result = self.pipe.recv()
+        item, self.item = self.item, None
+        assert item is not None
+        return item, result
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it crashed or says nothing."""
+        return self.item is not None and (not self.process.is_alive() or monotonic() - self.began > LONGEST)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+def _serve(pipe: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who counts
+    ablation_tools.import_all()
+    try:
+        while True:
+            name, task = pipe.recv()
+            acted: set[str] = set()
+            if name is None:
+                with ablation_tools.watched(acted):
+                    found = answer(task)
+                ablation_tools.forget()
+            else:
+                with ablation_tools.switched_off(TOOLS[name]):
+                    found = answer(task)
+            pipe.send((found, acted))
+    except (EOFError, BrokenPipeError):
+        return
+
+
+if __name__ == "__main__":
+    sys.exit(main())
