@@ -4,13 +4,13 @@
     python scripts/ablate.py --list                                   the tools
     python scripts/ablate.py --tool "row rotation" --robots four_bar five_bar --problems forward
     python scripts/ablate.py --cases-only --jobs 2 -o ablation.csv    every tool on the cases
-    python scripts/ablate.py --all --jobs 4 -o ablation.json          25 robots, all problems, 20 random orderings: hours
+    python scripts/ablate.py --all --jobs 4 -o ablation.json          25 robots, all problems, 20 random orderings
     python scripts/ablate.py --robots none --models FOLDER            model files of a folder beside the cases
 
 Every question is asked once with all tools on, where it is noted which tools do something for it, and once without
-each of these. A question notices where its answer is worse (nan, refused, wrong), or better, or where its kernels have
-more than 1 % more or fewer operations. Kernels are not taken from the disk. Progress is printed as it goes; Ctrl-C ends
-it with the table so far.
+each of these. A question notices where its answer is worse (nan, refused, wrong, an error that is none of the package's
+own), or better, or where its kernels have more than 1 % more or fewer operations. Kernels are not taken from the disk.
+Progress is printed as it goes; Ctrl-C ends it with the table so far. All of it takes hours.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ from tests.cases.case import VERDICTS
 
 LESS = 0.01  # share of operations from which on they are other ones
 RANDOM_ORDERINGS = 20
-COLUMNS = ("refused", "nan", "wrong", "better", "more", "fewer")
-LONGEST = 3 * SECONDS  # until a process that says nothing is ended
+COLUMNS = ("refused", "nan", "wrong", "error", "slow", "better", "more", "fewer")
+WORSE = COLUMNS[:5]
+LONGEST = 30 * SECONDS  # until a process that says nothing is ended
 
 
 @dataclass
@@ -71,14 +72,14 @@ class Row:
 
     def names(self, is_robot: bool) -> list[str]:
         """The cases or robots that notice anything but operations or a better answer."""
-        found = [key.split()[0] for word in COLUMNS[:3] for key in self.noticed[word][is_robot]]
+        found = [key.split()[0] for word in WORSE for key in self.noticed[word][is_robot]]
         return list(dict.fromkeys(found))
 
 
 def main() -> int:
     """Run and print; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tool", nargs="+", metavar="NAME", help="tools to switch off, one after the other; default all")
+    parser.add_argument("--tool", nargs="+", metavar="NAME", help="tools to switch off in turn; default all")
     parser.add_argument("--list", action="store_true", help="print the tools and end")
     parser.add_argument("--robots", nargs="+", metavar="NAME", help="'none', 'all' or names; default a handful")
     parser.add_argument("--models", type=Path, help="a folder of model files that are robots, too")
@@ -90,6 +91,10 @@ def main() -> int:
     parser.add_argument("--case", default="", help="part of the names of the cases; 'none' for no cases")
     parser.add_argument("--slow", action="store_true", help="with the cases that take seconds")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--most", type=int, help="questions a tool at most, spread evenly over all that it concerns")
+    parser.add_argument(
+        "--known", type=Path, help="a JSON file that keeps the answers with all tools on; sources alike"
+    )
     parser.add_argument("-o", "--out", type=Path, help="write what noticed to this file, .csv, .json or .md")
     options = parser.parse_args()
     if options.list:
@@ -105,7 +110,9 @@ def main() -> int:
         options.problems, options.orderings, options.random = PROBLEMS, ORDERINGS, RANDOM_ORDERINGS
     tasks = [] if options.case == "none" else list(case_tasks(options.case, options.slow))
     tasks += robot_tasks(robots, options.models, options.problems, options.orderings, options.random)
-    ablation = Ablation(tasks, [TOOLS[name] for name in options.tool or TOOLS], options.jobs)
+    ablation = Ablation(tasks, [TOOLS[name] for name in options.tool or TOOLS], options.jobs, options.most)
+    if options.known and options.known.is_file():
+        ablation.remember(json.loads(options.known.read_text()))
     try:
         ablation.run()
     except KeyboardInterrupt:
@@ -113,6 +120,8 @@ def main() -> int:
     finally:
         ablation.end()
     print(ablation.table())
+    if options.known:
+        options.known.write_text(json.dumps(ablation.known()))
     if options.out:
         ablation.write(options.out)
         print(f"Written: {options.out}")
@@ -130,8 +139,8 @@ def _robots(options: argparse.Namespace) -> list[str]:
 class Ablation:
     """Questions with all tools, then without each."""
 
-    def __init__(self, tasks: list[Task], tools: list[ablation_tools.Tool], jobs: int) -> None:
-        self.tasks, self.tools = tasks, tools
+    def __init__(self, tasks: list[Task], tools: list[ablation_tools.Tool], jobs: int, most: int | None) -> None:
+        self.tasks, self.tools, self.most = tasks, tools, most
         self.usual: dict[int, Found] = {}
         self.acted: dict[int, set[str]] = {}
         self.rows = {tool.name: Row() for tool in tools}
@@ -139,13 +148,31 @@ class Ablation:
 
     def run(self) -> None:
         """Ask everything."""
-        for _, index, (found, acted) in self._asked([(None, k) for k in range(len(self.tasks))], "all tools on"):
+        concerned = [any(tool.concerns(task) for tool in self.tools) for task in self.tasks]
+        unknown = [k for k in range(len(self.tasks)) if concerned[k] and k not in self.usual]
+        for _, index, (found, acted) in self._asked([(None, k) for k in unknown], "all tools on"):
             self.usual[index], self.acted[index] = found, acted
         for tool in self.tools:
-            concerned = [k for k in self.usual if self._concerns(tool, k)]
+            concerned = sorted(k for k in self.usual if self._concerns(tool, k))
+            if self.most and len(concerned) > self.most:
+                concerned = concerned[:: -(-len(concerned) // self.most)]
             self.rows[tool.name].asked = len(concerned)
             for _, index, (found, _) in self._asked([(tool.name, k) for k in concerned], tool.name):
                 self._note(self.rows[tool.name], self.tasks[index], self.usual[index], found)
+
+    def known(self) -> dict[str, Any]:
+        """The answers with all tools on, by question."""
+        return {
+            self.tasks[k].key: [list(found.kinds), found.operations, found.message, sorted(self.acted[k])]
+            for k, found in self.usual.items()
+        }
+
+    def remember(self, known: dict[str, Any]) -> None:
+        """Take answers with all tools on as they were."""
+        for k, task in enumerate(self.tasks):
+            if task.key in known:
+                kinds, operations, message, acted = known[task.key]
+                self.usual[k], self.acted[k] = Found(tuple(kinds), operations, message), set(acted)
 
     def end(self) -> None:
         """End the processes."""
@@ -201,8 +228,8 @@ class Ablation:
     def markdown(self) -> str:
         """The same with names."""
         lines = [
-            "| tool | asked | refused | nan | wrong | better | operations + | - | cases worse | robots worse |",
-            "|---|" + "---:|" * 7 + "---|---|",
+            f"| tool | asked | {' | '.join(COLUMNS)} | cases answered worse | robots answered worse |",
+            "|---|" + "---:|" * (1 + len(COLUMNS)) + "---|---|",
         ]
         for name, row in self.rows.items():
             counts = " | ".join(str(sum(map(len, row.noticed[word])) or "") for word in COLUMNS)
@@ -234,21 +261,20 @@ class Ablation:
 
 def _difference(usual: Found, found: Found) -> str:
     """What becomes of a question, in a word of COLUMNS; nothing where it is as it was."""
-    before, after = (_rank(each.kinds) for each in (usual, found))
-    if after > before:
-        return "wrong" if after >= len(VERDICTS) else VERDICTS[after]
-    if after < before:
-        return "better"
-    if usual.kinds != found.kinds and len(usual.kinds) == len(found.kinds):
-        return next(kind for kind, was in zip(found.kinds, usual.kinds, strict=True) if kind != was)
+    for kind, word in (("wrong", "wrong"), ("undecided", "wrong"), ("foreign", "error"), ("slow", "slow")):
+        if kind in found.kinds and kind not in usual.kinds:
+            return word
+    before, after = (sum(map(_rank, each.kinds)) / len(each.kinds) for each in (usual, found))
+    if after != before:
+        return "better" if after < before else VERDICTS[max(map(_rank, found.kinds))]
     if found.operations > (1 + LESS) * usual.operations:
         return "more"
     return "fewer" if found.operations < (1 - LESS) * usual.operations else ""
 
 
-def _rank(kinds: tuple[str, ...]) -> int:
-    """The worst of the answers: of VERDICTS, or after them."""
-    return max(VERDICTS.index(kind) if kind in VERDICTS else len(VERDICTS) for kind in kinds)
+def _rank(kind: str) -> int:
+    """How weak an answer is; what is no verdict was bad before, too."""
+    return VERDICTS.index(kind) if kind in VERDICTS else 0
 
 
 def _show(text: str, end: bool = False) -> None:
@@ -281,10 +307,12 @@ class Worker:
         self.began = monotonic()
 
     def give(self, item: tuple[str | None, int], task: Task) -> None:
+        """Ask a question without a tool, or with all."""
         self.item, self.began = item, monotonic()
         self.pipe.send((item[0], task))
 
     def take(self) -> tuple[tuple[str | None, int], Any]:
+        """The answer to the last question, and which it was."""
         result = self.pipe.recv()
         item, self.item = self.item, None
         assert item is not None
@@ -296,6 +324,7 @@ class Worker:
         return self.item is not None and (not self.process.is_alive() or monotonic() - self.began > LONGEST)
 
     def end(self) -> None:
+        """End the process."""
         self.process.kill()
         self.process.join()
         self.pipe.close()

@@ -174,6 +174,10 @@ def _unturned(original: Any) -> Any:
     return lambda mechanism, rng, turns: original(mechanism, rng, 0)
 
 
+def _any_other(result: Any, mechanism: Any, states: Any) -> bool:
+    return any(one is not other for one, other in zip(result, states, strict=True))
+
+
 def _no_errors(_: Any) -> Any:
     return lambda mechanism, q, v, least: (np.zeros(mechanism.nv), np.zeros(mechanism.nv))
 
@@ -257,120 +261,312 @@ ROUNDING = {
 def _tools() -> Iterator[Tool]:
     for name, (about, off, concerns) in ROUNDING.items():
         yield Tool(name, about, (off,), concerns)
-    yield Tool(
-        "rounding tools", "is_rounding, _faint, _blurred, _matters and prepare together",
-        tuple(off for _, off, _ in ROUNDING.values()), of_kernels,
-    )  # fmt: skip
+    together = tuple(off for _, off, _ in ROUNDING.values())
+    yield Tool("rounding tools", "is_rounding, _faint, _blurred, _matters and prepare together", together, of_kernels)
     single: tuple[tuple[str, str, Off, Callable[[Task], bool]], ...] = (
-        ("lost digits", "what cancelled before is inexact in all that comes after it",
-         Off(ELIMINATION + "_unless_rounding", _plain_sum, lambda result, self, place, terms, total: result != total),
-         of_closed_kernels),
-        ("is_nothing", "pivots below 1e-14 of their row are none", Off(PIVOTS + "is_nothing", returning(False), some),
-         of_closed_kernels),
-        ("row rotation", "two rows become one whose pivot vanishes at no sampled state",
-         Off(ELIMINATION + "_rotate", nothing, always), of_kernels),
-        ("keeps_sign", "pivots that change their sign are the second choice",
-         Off(PIVOTS + "keeps_sign", returning(True), no), of_kernels),
-        ("row scale floor", "rows of which rounding is left have no scale of their own",
-         Off("compiler.pivots:_ROW_ROUNDING", constant(0.0)), of_kernels),
-        ("magnitudes", "columns are compared in the units of what joints carry",
-         Off("compiler.magnitudes:Magnitudes.of", returning(dict), lambda sizes, *_: any(s != 1 for s in sizes.values())),
-         of_kernels),
-        ("repeated equations", "equations of loops may repeat each other up to rounding",
-         Off("compiler.trace:Tracer._how", _not_noisy, lambda how, *_: how["noisy"]), of_closed_kernels),
-        ("errors of constants", "constants of a model are as exact as the largest they belong to",
-         Off("compiler.known_constants:_know_errors", nothing, always), of_kernels),
-        ("tidied placements", "zeros and ones of placements are exact", Off("compiler.trace:tidied", first, always),
-         of_kernels),
-        ("waiting", "the careful route in which unknowns wait for good pivots",
-         without_route("patient", lambda route: route.patient), of_kernels),
-        ("refinement", "the careful routes with a step of refinement",
-         without_route("refine", lambda route: route.refine), of_kernels),
-        ("plainer descriptions", "the careful routes in frames and inertias as given",
-         without_route("plain", lambda route: not (route.reframe or route.patient or route.refine)), of_kernels),
-        ("general orderings", "colamd and metis where the classical orderings are refused or silent",
-         Off("compiler.kernel.compile:_GENERAL", constant(())), of_default_kernels),
-        ("quarter turns", "special states of trees at quarter turns",
-         Off(STATES + "_turned", _unturned, lambda _, m, rng, turns: turns > 0), of_kernels),
-        ("quarter turns in loops", "special states with hinges of loops at quarter turns",
-         Off(STATES + "_neat_places", returning(list), some), of_closed_kernels),
-        ("loops at zero", "special states with joints of loops at zero", Off(STATES + "closed_at_zero", returning(list), some),
-         of_closed_kernels),
+        (
+            "lost digits",
+            "what cancelled before is inexact in all that comes after it",
+            Off(
+                ELIMINATION + "_unless_rounding", _plain_sum, lambda result, self, place, terms, total: result != total
+            ),
+            of_closed_kernels,
+        ),
+        (
+            "is_nothing",
+            "pivots below 1e-14 of their row are none",
+            Off(PIVOTS + "is_nothing", returning(False), some),
+            of_closed_kernels,
+        ),
+        (
+            "row rotation",
+            "two rows become one whose pivot vanishes at no sampled state",
+            Off(ELIMINATION + "_rotate", nothing, always),
+            of_kernels,
+        ),
+        (
+            "keeps_sign",
+            "pivots that change their sign are the second choice",
+            Off(PIVOTS + "keeps_sign", returning(True), no),
+            of_kernels,
+        ),
+        (
+            "row scale floor",
+            "rows of which rounding is left have no scale of their own",
+            Off("compiler.pivots:_ROW_ROUNDING", constant(0.0)),
+            of_kernels,
+        ),
+        (
+            "magnitudes",
+            "columns are compared in the units of what joints carry",
+            Off(
+                "compiler.magnitudes:Magnitudes.of",
+                returning(dict),
+                lambda sizes, *_: any(s != 1 for s in sizes.values()),
+            ),
+            of_kernels,
+        ),
+        (
+            "repeated equations",
+            "equations of loops may repeat each other up to rounding",
+            Off("compiler.trace:Tracer._how", _not_noisy, lambda how, *_: how["noisy"]),
+            of_closed_kernels,
+        ),
+        (
+            "errors of constants",
+            "constants of a model are as exact as the largest they belong to",
+            Off("compiler.known_constants:_know_errors", nothing, always),
+            of_kernels,
+        ),
+        (
+            "tidied placements",
+            "zeros and ones of placements are exact",
+            Off("compiler.trace:tidied", first, always),
+            of_kernels,
+        ),
+        (
+            "waiting",
+            "the careful route in which unknowns wait for good pivots",
+            without_route("patient", lambda route: route.patient),
+            of_kernels,
+        ),
+        (
+            "refinement",
+            "the careful routes with a step of refinement",
+            without_route("refine", lambda route: route.refine),
+            of_kernels,
+        ),
+        (
+            "plainer descriptions",
+            "the careful routes in frames and inertias as given",
+            without_route("plain", lambda route: not (route.reframe or route.patient or route.refine)),
+            of_kernels,
+        ),
+        (
+            "general orderings",
+            "colamd and metis where the classical orderings are refused or silent",
+            Off("compiler.kernel.compile:_GENERAL", constant(())),
+            of_default_kernels,
+        ),
+        (
+            "quarter turns",
+            "special states of trees at quarter turns",
+            Off(STATES + "_turned", _unturned, lambda _, m, rng, turns: turns > 0),
+            of_kernels,
+        ),
+        (
+            "quarter turns in loops",
+            "special states with hinges of loops at quarter turns",
+            Off(STATES + "_neat_places", returning(list), some),
+            of_closed_kernels,
+        ),
+        (
+            "loops at zero",
+            "special states with joints of loops at zero",
+            Off(STATES + "closed_at_zero", returning(list), some),
+            of_closed_kernels,
+        ),
         ("far states", "special states in any assembly mode", Off(STATES + "_FAR", constant(0)), of_closed_kernels),
-        ("one mobility", "sampled states have as many freedoms as most",
-         Off(STATES + "_of_one_mobility", lambda _: lambda mechanism, states: states,
-             lambda result, m, states: any(a is not b for a, b in zip(result, states, strict=True))), of_closed_kernels),
-        ("errors of closing", "sampled states close loops up to rounding, which moves joints far",
-         Off(STATES + "closing_errors", _no_errors, always), of_closed_kernels),
-        ("assembly modes", "locked loops are tried in every assembly mode",
-         Off("motion.random_states:MODE_TRIES", constant(0)), of_closed_kernels),
-        ("guards of modes", "kernels are silent in assembly modes that nobody tried",
-         Off("compiler.trace:mode_guards", returning(list), some), of_closed_kernels),
-        ("silent branches", "coefficients that vanish in one branch of loops are watched",
-         Off("compiler.trace:Tracer.closed", nothing, lambda result, *_: result is not None), of_closed_kernels),
-        ("other branches in the proof", "kernels are proved in other branches of the loops too",
-         Off("compiler.proof.proof:in_any_branch", returning(list), some), of_closed_kernels),
-        ("explained refusals", "refusals of problems without an answer end the search for a route",
-         Off("compiler.proof.proof:Trial.explains", returning(False), some), of_kernels),
-        ("shared wrenches", "wrenches that loops share in many ways explain refusals",
-         Off("compiler.proof.proof:Trial._shared_wrenches", lambda _: property(lambda self: set()), some),
-         of_closed_kernels),
-        ("least inertia of the proof", "joints are scaled by at least 1e-7 of what they usually move",
-         Off("compiler.proof.plain_system:_LEAST_INERTIA", constant(0.0)), of_kernels),
-        ("least inertia in loops", "joints of loops are scaled by at least 1e-6 of what they carry",
-         Off("compiler.proof.plain_system:_LEAST_IN_LOOPS", constant(0.0)), of_closed_kernels),
-    )  # fmt: skip
+        (
+            "one mobility",
+            "sampled states have as many freedoms as most",
+            Off(STATES + "_of_one_mobility", lambda _: lambda mechanism, states: states, _any_other),
+            of_closed_kernels,
+        ),
+        (
+            "errors of closing",
+            "sampled states close loops up to rounding, which moves joints far",
+            Off(STATES + "closing_errors", _no_errors, always),
+            of_closed_kernels,
+        ),
+        (
+            "assembly modes",
+            "locked loops are tried in every assembly mode",
+            Off("motion.random_states:MODE_TRIES", constant(0)),
+            of_closed_kernels,
+        ),
+        (
+            "guards of modes",
+            "kernels are silent in assembly modes that nobody tried",
+            Off("compiler.trace:mode_guards", returning(list), some),
+            of_closed_kernels,
+        ),
+        (
+            "silent branches",
+            "coefficients that vanish in one branch of loops are watched",
+            Off("compiler.trace:Tracer.closed", nothing, lambda result, *_: result is not None),
+            of_closed_kernels,
+        ),
+        (
+            "other branches in the proof",
+            "kernels are proved in other branches of the loops too",
+            Off("compiler.proof.proof:in_any_branch", returning(list), some),
+            of_closed_kernels,
+        ),
+        (
+            "explained refusals",
+            "refusals of problems without an answer end the search for a route",
+            Off("compiler.proof.proof:Trial.explains", returning(False), some),
+            of_kernels,
+        ),
+        (
+            "shared wrenches",
+            "wrenches that loops share in many ways explain refusals",
+            Off("compiler.proof.proof:Trial._shared_wrenches", lambda _: property(lambda self: set()), some),
+            of_closed_kernels,
+        ),
+        (
+            "least inertia of the proof",
+            "joints are scaled by at least 1e-7 of what they usually move",
+            Off("compiler.proof.plain_system:_LEAST_INERTIA", constant(0.0)),
+            of_kernels,
+        ),
+        (
+            "least inertia in loops",
+            "joints of loops are scaled by at least 1e-6 of what they carry",
+            Off("compiler.proof.plain_system:_LEAST_IN_LOOPS", constant(0.0)),
+            of_closed_kernels,
+        ),
+    )
     for name, (about, off) in YARDSTICKS.items():
         yield Tool(f"yardstick: {name}", about, (off,), of_kernels)
-    yield Tool("all yardsticks", "the six exceptions of the proof's yardstick together",
-               tuple(off for _, off in YARDSTICKS.values()), of_kernels)  # fmt: skip
+    together = tuple(off for _, off in YARDSTICKS.values())
+    yield Tool("all yardsticks", "the six exceptions of the proof's yardstick together", together, of_kernels)
     graph: tuple[tuple[str, str, Off, Callable[[Task], bool]], ...] = (
-        ("without_faint_closure", "motions that loops hold by less than 1e-6 are let go",
-         Off("solve.loops.faint:without_faint_closure", nothing, lambda result, *_: result is not None), of_closed_graphs),
-        ("moves_little", "trees in which a joint moves next to nothing are solved in aba",
-         Off("solve.singularity:moves_little", returning(False), some), of_graphs),
-        ("determined trees", "elimination that grows much is looked at for joints without inertia",
-         Off("solve.singularity:check_determined", nothing, always), of_graphs),
-        ("ties", "internal wrenches are pulled towards zero", Off("solve.loops.layers:TIE_WEIGHT", constant(1e-300)),
-         of_closed_graphs),
-        ("lighter ties", "ties a hundred times lighter where loops hardly hold a motion",
-         Off("solve.loops.physics:_by_lighter_ties", first, changed), of_closed_graphs),
-        ("polish", "steps that judge each row of closed mechanisms by its own terms",
-         Off("solve.loops.layers:LayeredSystem._polished", _unpolished, always), of_closed_graphs),
-        ("conjugate gradients", "steps towards the physics of closed mechanisms",
-         Off("solve.loops.layers:MAX_PHYSICS_STEPS", constant(0)), of_closed_graphs),
-        ("units of graphs", "rows and columns are scaled by what joints carry",
-         Off("solve.scaling:graph_units", _no_units, always), of_graphs),
-        ("squares first", "Cholesky where the condition allows it",
-         Off("solve.elimination:_from_squares", nothing, lambda result, *_: result is not None), of_graphs),
-        ("refinement of graphs", "steps of refinement while rows are missed",
-         Off("solve.elimination:improved", _unimproved, always), of_graphs),
-        ("look at closure", "closed answers with free wrenches are looked at for singular closure",
-         Off("solve.loops.closed:_look_at_closure", nothing, always), of_closed_graphs),
-        ("dense singularity check", "suspicious closed answers are looked at by a dense system",
-         Off("solve.loops.singularity:check", nothing, always), of_closed_graphs),
-        ("blunt responses", "ill-conditioned J M^-1 J^T makes one system of all",
-         Off("solve.loops.response:_is_blunt", returning(False), some), of_closed_graphs),
-        ("one system of all", "responses by one dense system where those of the tree are poor",
-         Off("solve.loops.response:_all_at_once", nothing, lambda result, *_: result is not None), of_closed_graphs),
-        ("couplings by structure", "chains of couplings are independent whatever their ratios",
-         Off("motion.closure:group_tolerance", _usual_tolerance, always), of_closed),
+        (
+            "without_faint_closure",
+            "motions that loops hold by less than 1e-6 are let go",
+            Off("solve.loops.faint:without_faint_closure", nothing, lambda result, *_: result is not None),
+            of_closed_graphs,
+        ),
+        (
+            "moves_little",
+            "trees in which a joint moves next to nothing are solved in aba",
+            Off("solve.singularity:moves_little", returning(False), some),
+            of_graphs,
+        ),
+        (
+            "determined trees",
+            "elimination that grows much is looked at for joints without inertia",
+            Off("solve.singularity:check_determined", nothing, always),
+            of_graphs,
+        ),
+        (
+            "ties",
+            "internal wrenches are pulled towards zero",
+            Off("solve.loops.layers:TIE_WEIGHT", constant(1e-300)),
+            of_closed_graphs,
+        ),
+        (
+            "lighter ties",
+            "ties a hundred times lighter where loops hardly hold a motion",
+            Off("solve.loops.physics:_by_lighter_ties", first, changed),
+            of_closed_graphs,
+        ),
+        (
+            "polish",
+            "steps that judge each row of closed mechanisms by its own terms",
+            Off("solve.loops.layers:LayeredSystem._polished", _unpolished, always),
+            of_closed_graphs,
+        ),
+        (
+            "conjugate gradients",
+            "steps towards the physics of closed mechanisms",
+            Off("solve.loops.layers:MAX_PHYSICS_STEPS", constant(0)),
+            of_closed_graphs,
+        ),
+        (
+            "units of graphs",
+            "rows and columns are scaled by what joints carry",
+            Off("solve.scaling:graph_units", _no_units, always),
+            of_graphs,
+        ),
+        (
+            "squares first",
+            "Cholesky where the condition allows it",
+            Off("solve.elimination:_from_squares", nothing, lambda result, *_: result is not None),
+            of_graphs,
+        ),
+        (
+            "refinement of graphs",
+            "steps of refinement while rows are missed",
+            Off("solve.elimination:improved", _unimproved, always),
+            of_graphs,
+        ),
+        (
+            "look at closure",
+            "closed answers with free wrenches are looked at for singular closure",
+            Off("solve.loops.closed:_look_at_closure", nothing, always),
+            of_closed_graphs,
+        ),
+        (
+            "dense singularity check",
+            "suspicious closed answers are looked at by a dense system",
+            Off("solve.loops.singularity:check", nothing, always),
+            of_closed_graphs,
+        ),
+        (
+            "blunt responses",
+            "ill-conditioned J M^-1 J^T makes one system of all",
+            Off("solve.loops.response:_is_blunt", returning(False), some),
+            of_closed_graphs,
+        ),
+        (
+            "one system of all",
+            "responses by one dense system where those of the tree are poor",
+            Off("solve.loops.response:_all_at_once", nothing, lambda result, *_: result is not None),
+            of_closed_graphs,
+        ),
+        (
+            "couplings by structure",
+            "chains of couplings are independent whatever their ratios",
+            Off("motion.closure:group_tolerance", _usual_tolerance, always),
+            of_closed,
+        ),
         ("unfolding", "homes leave folded configurations", Off("motion.homes:_unfolded", first, changed), of_closed),
-        ("regular homes", "of several homes the most regular is taken",
-         Off("motion.homes:_most_regular", first, changed), of_closed),
-        ("keeps freedoms", "states that have other freedoms than home are drawn again",
-         Off("motion.random_states:keeps_freedoms", returning(True), no), of_closed),
-        ("hardly vaguer", "the longest of readings that say about as much are chosen",
-         Off("equations.posterior:HARDLY_VAGUER", constant(1.0)), of_estimates),
-        ("faintest readings", "readings that say 1e-12 of what others do are heard",
-         Off("equations.posterior:FAINTEST", constant(1e-10)), of_estimates),
-        ("rounding of combinations", "readings that take no part have a coefficient of zero",
-         Off("equations.posterior:ROUNDING", constant(0.0)), of_estimates),
-        ("preferred readings", "readings of torques, accelerations and wrenches are preferred in kernels",
-         Off("compiler.estimator.basis:PREFERENCE", constant(1.0)), of_estimates),
-        ("readings at special states", "readings have to say something where axes line up",
-         Off("compiler.estimator.basis:_unseen", returning(1.0), lambda result, *_: result > 1.5), of_estimates),
-    )  # fmt: skip
+        (
+            "regular homes",
+            "of several homes the most regular is taken",
+            Off("motion.homes:_most_regular", first, changed),
+            of_closed,
+        ),
+        (
+            "keeps freedoms",
+            "states that have other freedoms than home are drawn again",
+            Off("motion.random_states:keeps_freedoms", returning(True), no),
+            of_closed,
+        ),
+        (
+            "hardly vaguer",
+            "the longest of readings that say about as much are chosen",
+            Off("equations.posterior:HARDLY_VAGUER", constant(1.0)),
+            of_estimates,
+        ),
+        (
+            "faintest readings",
+            "readings that say 1e-12 of what others do are heard",
+            Off("equations.posterior:FAINTEST", constant(1e-10)),
+            of_estimates,
+        ),
+        (
+            "rounding of combinations",
+            "readings that take no part have a coefficient of zero",
+            Off("equations.posterior:ROUNDING", constant(0.0)),
+            of_estimates,
+        ),
+        (
+            "preferred readings",
+            "readings of torques, accelerations and wrenches are preferred in kernels",
+            Off("compiler.estimator.basis:PREFERENCE", constant(1.0)),
+            of_estimates,
+        ),
+        (
+            "readings at special states",
+            "readings have to say something where axes line up",
+            Off("compiler.estimator.basis:_unseen", returning(1.0), lambda result, *_: result > 1.5),
+            of_estimates,
+        ),
+    )
     for name, about, off, concerns in (*single, *graph):
         yield Tool(name, about, (off,), concerns)
 
@@ -390,8 +586,8 @@ def _resolved(place: str) -> list[tuple[Any, str, Any]]:
     found = [(owner, name, original)]
     if not owners:
         others = [m for word, m in list(sys.modules.items()) if word.startswith(PACKAGE) and m is not module]
-        found += [(m, name, original) for m in others if m is not None and m.__dict__.get(name) is original
-                  and callable(original)]  # fmt: skip
+        sites = [m for m in others if m is not None and m.__dict__.get(name) is original]
+        found += [(site, name, original) for site in sites if callable(original)]
     return found
 
 

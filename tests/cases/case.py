@@ -9,12 +9,13 @@ A file has
     tolerance   relative, 1e-8 if nothing is said
     states      q, v, tau, a, wrenches by link; "meant": {"q", "v"} of the mechanism that is meant
     questions   route ("graph" or "kernel"), problem, ordering, the words of ``tests.stress.questions.Question``,
-                the numbers of the states, for all or each of these a verdict, and "slow" where it takes seconds
+                the numbers of the states, for all or each of these a verdict, "slow" where it takes seconds, and
+                "due", what has to be done first, where the answer is not acceptable today
 
 A verdict is the weakest answer that is acceptable, in this order:
 
-    right       the numbers are those of an independent dense solve in extended precision, ``tests.stress.oracle``, up to
-                the tolerance and what rounding of the equations' terms can do at the problem's condition
+    right       the numbers are those of an independent dense solve in extended precision, ``tests.stress.oracle``,
+                up to the tolerance and what rounding of the equations' terms can do at the problem's condition
     nan         a kernel has no number at this state, and compiles
     refused     a FactorGraphDynError with a message
 
@@ -83,6 +84,7 @@ class Asked:
     states: tuple[int, ...]
     verdicts: tuple[str, ...]
     is_slow: bool = False
+    due: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -343,5 +345,5 @@ def _asked(entry: dict) -> Asked:
     states, verdicts = words.pop("states", [0]), words.pop("verdict")
     verdicts = verdicts if isinstance(verdicts, list) else [verdicts] * len(states)
     extra = {word: words.pop(word) for word in ("sensors", "readings") if word in words}
-    is_slow = words.pop("slow", False)
-    return Asked(Question(**words), tuple(states), tuple(verdicts), is_slow, extra)
+    is_slow, due = words.pop("slow", False), words.pop("due", "")
+    return Asked(Question(**words), tuple(states), tuple(verdicts), is_slow, due, extra)

@@ -9,8 +9,15 @@ import pytest
 from tests.cases.case import VERDICTS, all_cases, outcomes
 
 CASES = all_cases()
+
+
+def _marks(asked):
+    due = [pytest.mark.xfail(reason=asked.due, strict=True)] if asked.due else []
+    return [pytest.mark.slow, *due] if asked.is_slow else due
+
+
 ASKED = [
-    pytest.param(case, asked, id=f"{case.name}-{number}-{asked.name}", marks=[pytest.mark.slow] * asked.is_slow)
+    pytest.param(case, asked, id=f"{case.name}-{number}-{asked.name}", marks=_marks(asked))
     for case in CASES
     for number, asked in enumerate(case.asked)
 ]
