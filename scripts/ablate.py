@@ -32,7 +32,7 @@ from typing import Any
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # small matrices; set before NumPy is imported
-os.environ["FACTORGRAPH_DYN_CACHE"] = "off"  # a kernel's name has the sources in it, and not what is patched here
+os.environ["FACTORGRAPH_DYN_CACHE"] = "off"  # names of cached kernels depend on the sources, not on patches
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from scripts import ablation_tools
@@ -60,7 +60,7 @@ LONGEST = 30 * SECONDS  # until a process that says nothing is ended
 
 @dataclass
 class Row:
-    """What becomes of the questions without a tool.
+    """The outcome of the questions without a tool.
 
     Attributes:
         asked: How many it does something for.
@@ -188,7 +188,7 @@ class Ablation:
             row.noticed[word][task.is_robot].append(task.key)
 
     def _asked(self, items: list[tuple[str | None, int]], about: str) -> Iterator[tuple[str | None, int, Any]]:
-        """What becomes of items, a tool's name and a task's index each, as answers come in."""
+        """The answers to items, a tool's name and a task's index each, as they come in."""
         began, done, left = monotonic(), 0, items[::-1]
         while left or any(worker.item for worker in self.workers):
             for k, worker in enumerate(self.workers):
@@ -213,7 +213,7 @@ class Ablation:
             _show(f"{about}: {done} of {len(items)} questions, {monotonic() - began:.0f} s")
         _show("", end=True)
 
-    # ---- what is printed
+    # ---- tables
 
     def table(self) -> str:
         """A row a tool: questions that notice, and the cases and robots among them that are answered worse."""
@@ -260,7 +260,7 @@ class Ablation:
 
 
 def _difference(usual: Found, found: Found) -> str:
-    """What becomes of a question, in a word of COLUMNS; nothing where it is as it was."""
+    """The change of an answer as a word of COLUMNS; empty where there is none."""
     for kind, word in (("wrong", "wrong"), ("undecided", "wrong"), ("foreign", "error"), ("slow", "slow")):
         if kind in found.kinds and kind not in usual.kinds:
             return word
@@ -273,7 +273,7 @@ def _difference(usual: Found, found: Found) -> str:
 
 
 def _rank(kind: str) -> int:
-    """How weak an answer is; what is no verdict was bad before, too."""
+    """The place of a verdict among VERDICTS; 0 of failures, which are compared by their names."""
     return VERDICTS.index(kind) if kind in VERDICTS else 0
 
 
@@ -320,7 +320,7 @@ class Worker:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it crashed or says nothing."""
+        """True where the process crashed or is silent."""
         return self.item is not None and (not self.process.is_alive() or monotonic() - self.began > LONGEST)
 
     def end(self) -> None:

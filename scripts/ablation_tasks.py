@@ -88,13 +88,13 @@ class Task:
 
     @property
     def key(self) -> str:
-        """What it is called in tables."""
+        """The name in tables."""
         return f"{self.name} {self.label}"
 
 
 @dataclass(frozen=True)
 class Found:
-    """What became of a task: a word for each state, operations of its kernels, and a message."""
+    """The answer to a task: a word for each state, operations of its kernels, and a message."""
 
     kinds: tuple[str, ...]
     operations: int
@@ -234,7 +234,7 @@ def _patience(seconds: int) -> Iterator[None]:
 
 
 def answer(task: Task) -> Found:
-    """What becomes of a task, with the operations of the kernels that it compiles."""
+    """The answer to a task, with the operations of the kernels that it compiles."""
     counts: list[int] = []
     original = fgd.compile
 

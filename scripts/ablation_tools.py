@@ -1,4 +1,4 @@
-"""The numerics tools that ``ablate.py`` switches off: where each one is, and what stands in its place.
+"""The numerics tools that ``ablate.py`` switches off: the place of each one, and its replacement.
 
 A tool is one function or constant (or several that serve one end). `Off.acts` says of a call with the tool switched on
 whether it did anything: what never acts on a question need not be asked again without it.
@@ -31,7 +31,7 @@ class Off:
 
     Attributes:
         place: Module and name below the package, as "compiler.pivots:Pivots._faint".
-        instead: Takes what is there and gives what stands in its place.
+        instead: Takes the original and gives its replacement.
         acts: Takes the result and the arguments of a call; whether it did anything. None of constants, which always do.
         word: Tells it from others at the same place.
     """
@@ -43,13 +43,13 @@ class Off:
 
     @property
     def key(self) -> str:
-        """What it is called beside others at the same place."""
+        """Tells the place from others, with its word."""
         return f"{self.place} {self.word}"
 
 
 @dataclass(frozen=True)
 class Tool:
-    """What is switched off together.
+    """Places that are switched off together.
 
     Attributes:
         name: What the command line calls it.
@@ -85,22 +85,22 @@ def first(_: Any) -> Callable[..., Any]:
 
 
 def always(*_: Any, **__: Any) -> bool:
-    """Whether it was called."""
+    """True: a call is enough."""
     return True
 
 
 def some(result: Any, *_: Any, **__: Any) -> bool:
-    """Whether there is a result, or one other than zero."""
+    """True of a result that is not empty and not zero."""
     return bool(np.any(result)) if isinstance(result, np.ndarray) else bool(result)
 
 
 def no(result: Any, *_: Any, **__: Any) -> bool:
-    """Whether the answer was no."""
+    """True of a negative answer."""
     return not result
 
 
 def changed(result: Any, given: Any, *_: Any, **__: Any) -> bool:
-    """Whether the first argument comes back as something else."""
+    """True where the first argument comes back as something else."""
     if isinstance(given, np.ndarray):
         return not np.array_equal(result, given)
     return result is not given
@@ -142,7 +142,7 @@ def of_closed(task: Task) -> bool:
 
 
 def without_route(word: str, is_tried: Callable[[Any], bool]) -> Off:
-    """What makes a kernel again in a more careful way, switched off."""
+    """One of the careful routes by which a kernel is made again, switched off."""
 
     def instead(original: Any) -> Any:
         def attempt(trial: Any, mechanism: Any, problem: Any, ordering: Any, route: Any, *others: Any) -> Any:
@@ -208,10 +208,15 @@ def _usual_tolerance(_: Any) -> Any:
     return lambda mechanism, group: rank_tolerance(mechanism)
 
 
-def _no_units(_: Any) -> Any:
-    from factorgraph_dyn.solve.scaling import NO_UNITS
+def _no_units(original: Any) -> Any:
+    from factorgraph_dyn.solve.scaling import GraphUnits
 
-    return lambda mechanism: NO_UNITS
+    def ones(mechanism: Any) -> Any:
+        units = original(mechanism)
+        return GraphUnits(*({name: np.ones_like(size) for name, size in part.items()} for part in
+                            (units.variables, units.equations)))  # fmt: skip
+
+    return ones
 
 
 PIVOTS, ELIMINATION = "compiler.pivots:Pivots.", "compiler.eliminate:Elimination."
@@ -658,12 +663,12 @@ def _acts(off: Off, result: Any, args: tuple[Any, ...], words: dict[str, Any]) -
 
 
 def may_act(tool: Tool, acted: set[str]) -> bool:
-    """Whether a tool did something on a question, by the set that `watched` filled."""
+    """True where a tool did something on a question, by the set that `watched` filled."""
     return any(off.key in acted for off in tool.offs)
 
 
 def import_all() -> None:
-    """Import what questions may need: what is imported while a tool is off would keep what stands in its place."""
+    """Import all that questions may need: a module that is imported while a tool is off would keep the replacement."""
     for room in ROOMS:
         package = importlib.import_module(PACKAGE + room)
         for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):

@@ -1,4 +1,4 @@
-"""What switches numerics tools off: every place is there, comes back as it was, and a case notices."""
+"""Numerics tools are switched off and on again: every place is there, comes back as it was, and a case notices."""
 
 from __future__ import annotations
 

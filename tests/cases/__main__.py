@@ -1,8 +1,8 @@
 """Cases as a table, their verdicts brought up to date, and trials of the stress test as new cases.
 
-    python -m tests.cases                              every question, with what becomes of it
+    python -m tests.cases                              every question with its outcome
     python -m tests.cases needle --route graph         those of files whose name has the word in it
-    python -m tests.cases --update                     verdicts become what is answered, where that is better
+    python -m tests.cases --update                     verdicts follow the answers, where these are better
     python -m tests.cases --freeze NAME --seed 20261201 --trial 4337 --story "A hinge within ..."
 
 Ctrl-C ends it after the table so far.
@@ -32,7 +32,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="of the trial")
     parser.add_argument("--trial", type=int, help="its index")
     parser.add_argument("--problem", help="as scripts/stress.py was given it")
-    parser.add_argument("--story", help="what is special about the mechanism, in a sentence")
+    parser.add_argument("--story", help="the trouble with the mechanism, in a sentence")
     options = parser.parse_args()
     os.environ["FACTORGRAPH_DYN_CACHE"] = "off"
     if options.freeze:
@@ -59,7 +59,7 @@ def freeze(name: str, seed: int, trial: int, problem: str | None, story: str) ->
 
 
 def run(case: Frozen, route: str | None, update: bool) -> int:
-    """Print what becomes of a case's questions; how many have no acceptable answer."""
+    """Print the outcomes of a case's questions; returns how many have no acceptable answer."""
     if case.mechanism is None:
         print(f"{case.name}: its package is not installed")
         return 0

@@ -2,7 +2,7 @@
 
 A file has
 
-    story       what is special about the mechanism and what went wrong, in one line
+    story       the trouble with the mechanism, and what went wrong, in one line
     source      where it was found: a seed and trial of the stress test, or a test
     mechanism   the package's own format, {"robot": name, ...arguments} or {"example_robot_data": file}
     meant       the mechanism that answers are judged by, where the file's numbers stand for others (optional)
@@ -48,7 +48,7 @@ SMALL = 1e-4  # of usual results, below which a result counts as zero
 CONTRADICTED = 1e-7  # of their terms, by which given values contradict the equations
 VERDICTS = ("right", "nan", "refused")  # the best first
 FAILURES = ("wrong", "foreign", "undecided")
-DECISIVE = 1e-3  # of a result, that rounding at its condition may change, above which nobody can tell what is right
+DECISIVE = 1e-3  # of a result, that rounding at its condition may change, above which nobody knows the right one
 REGULAR = 1e8  # condition below which a result that is smaller than its rounding is zero
 SENSORS = {
     sensor.__name__: sensor
@@ -65,14 +65,14 @@ SENSORS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a question at a state: one of VERDICTS or FAILURES, with the relative error and a message."""
+    """The outcome of a question at a state: one of VERDICTS or FAILURES, with the relative error and a message."""
 
     kind: str
     error: float = 0.0
     message: str = ""
 
     def is_acceptable(self, verdict: str) -> bool:
-        """Whether it is the verdict, or better."""
+        """True of the verdict, and of anything better."""
         return self.kind in VERDICTS[: VERDICTS.index(verdict) + 1]
 
 
@@ -115,17 +115,17 @@ class Frozen:
 
     @cached_property
     def mechanism(self) -> fgd.Mechanism | None:
-        """What questions are asked of; None where it is of a package that is not installed."""
+        """The mechanism that is asked; None where it is of a package that is not installed."""
         return mechanism_of(self.content["mechanism"])
 
     @cached_property
     def meant(self) -> fgd.Mechanism:
-        """What answers are judged by."""
+        """The mechanism that answers are judged by."""
         return mechanism_of(self.content["meant"]) if "meant" in self.content else self.mechanism
 
     @property
     def story(self) -> str:
-        """What is special about it."""
+        """The trouble with it, in a sentence."""
         return str(self.content["story"])
 
     @property
@@ -158,7 +158,7 @@ def mechanism_of(description: dict[str, Any]) -> fgd.Mechanism | None:
 
 
 def outcomes(frozen: Frozen, asked: Asked) -> list[Outcome]:
-    """What becomes of a question at each of its states."""
+    """The outcomes of a question at its states."""
     mechanism, question = frozen.mechanism, asked.question
     given = [frozen.content["states"][k] for k in asked.states]
     cases = _cases(frozen.meant, given, asked, meant="meant" in frozen.content)
@@ -196,7 +196,7 @@ def _answers(mechanism, cases: list[Case], question: Question) -> list[Any]:
     return [found] * len(cases) if isinstance(found, Outcome) else found
 
 
-# ---- what is right
+# ---- right answers
 
 
 def _cases(mechanism, given: list[dict], asked: Asked, meant: bool) -> list[Case]:
@@ -223,7 +223,7 @@ def _cases(mechanism, given: list[dict], asked: Asked, meant: bool) -> list[Case
 
 @dataclass(frozen=True)
 class _Accelerations:
-    """What questions read of a recipe."""
+    """A recipe as far as further questions read it."""
 
     joints: dict
 

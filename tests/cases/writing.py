@@ -38,7 +38,7 @@ def _shown(value: Any, depth: int) -> str:
 
 
 def described(mechanism: fgd.Mechanism) -> dict[str, Any]:
-    """A mechanism in the package's own format, without what is said of every one."""
+    """A mechanism in the package's own format."""
     return json.loads(to_json(mechanism))
 
 
