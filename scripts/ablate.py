@@ -10,7 +10,7 @@
 Every question is asked once with all tools on, where it is noted which tools do something for it, and once without
 each of these. A question notices where its answer is worse (nan, refused, wrong, an error that is none of the package's
 own), or better, or where its kernels have more than 1 % more or fewer operations. Kernels are not taken from the disk.
-Progress is printed as it goes; Ctrl-C ends it with the table so far. All of it takes hours.
+Progress is printed as it goes; Ctrl-C or kill end it with the table so far. All of it takes hours.
 """
 
 from __future__ import annotations
@@ -113,6 +113,8 @@ def main() -> int:
     ablation = Ablation(tasks, [TOOLS[name] for name in options.tool or TOOLS], options.jobs, options.most)
     if options.known and options.known.is_file():
         ablation.remember(json.loads(options.known.read_text()))
+    for word in (signal.SIGINT, signal.SIGTERM):  # in the background, too, where the shell ignores Ctrl-C
+        signal.signal(word, signal.default_int_handler)
     try:
         ablation.run()
     except KeyboardInterrupt:

@@ -39,15 +39,17 @@ def test_places_of_tools_are_there_and_come_back(tool):
 
 
 def test_a_case_notices():
-    """In the ordering natural the graph loses a needle's inertia, and solves again in aba where it sees that."""
-    tasks = [task for task in case_tasks("needle_natural_ordering_of_the_graph", slow=False) if task.route == "graph"]
+    """In the ordering natural the graph loses the inertia of a slender body, and solves again in aba where it sees that."""
+    tasks = [
+        task for task in case_tasks("slender_body_natural_ordering_of_the_graph", slow=False) if task.route == "graph"
+    ]
     ablation = Ablation(tasks, [TOOLS["moves_little"], TOOLS["lighter ties"]], 1, None)
     try:
         ablation.run()
     finally:
         ablation.end()
     assert {found.kinds for found in ablation.usual.values()} == {("right",) * 4}
-    assert ablation.rows["moves_little"].names(is_robot=False) == ["needle_natural_ordering_of_the_graph"]
+    assert ablation.rows["moves_little"].names(is_robot=False) == ["slender_body_natural_ordering_of_the_graph"]
     assert ablation.rows["lighter ties"].asked == 0
     assert "moves_little" in ablation.table()
 

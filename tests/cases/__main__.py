@@ -1,7 +1,7 @@
 """Cases as a table, their verdicts brought up to date, and trials of the stress test as new cases.
 
     python -m tests.cases                              every question with its outcome
-    python -m tests.cases needle --route graph         those of files whose name has the word in it
+    python -m tests.cases slender --route graph        those of files whose name has the word in it
     python -m tests.cases --update                     verdicts follow the answers, where these are better
     python -m tests.cases --freeze NAME --seed 20261201 --trial 4337 --story "A hinge within ..."
 
