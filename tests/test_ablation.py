@@ -49,7 +49,7 @@ def test_a_case_notices():
     finally:
         ablation.end()
     assert {found.kinds for found in ablation.usual.values()} == {("right",) * 4}
-    assert ablation.rows["moves_little"].names(is_robot=False) == ["slender_body_natural_ordering_of_the_graph"]
+    assert ablation.rows["moves_little"].names(is_robot=False) == [name]
     assert ablation.rows["lighter ties"].asked == 0
     assert "moves_little" in ablation.table()
 
