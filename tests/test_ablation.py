@@ -39,10 +39,9 @@ def test_places_of_tools_are_there_and_come_back(tool):
 
 
 def test_a_case_notices():
-    """In the ordering natural the graph loses the inertia of a slender body, and solves again in aba where it sees that."""
-    tasks = [
-        task for task in case_tasks("slender_body_natural_ordering_of_the_graph", slow=False) if task.route == "graph"
-    ]
+    """In the ordering natural the graph loses the inertia of a slender body, sees that, and solves again in aba."""
+    name = "slender_body_natural_ordering_of_the_graph"
+    tasks = [task for task in case_tasks(name, slow=False) if task.route == "graph"]
     ablation = Ablation(tasks, [TOOLS["moves_little"], TOOLS["lighter ties"]], 1, None)
     try:
         ablation.run()
