@@ -164,7 +164,7 @@ def outcomes(frozen: Frozen, asked: Asked) -> list[Outcome]:
     cases = _cases(frozen.meant, given, asked, meant="meant" in frozen.content)
     shown = [_at(case, entry) for case, entry in zip(cases, given, strict=True)] if "meant" in frozen.content else cases
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", fgd.NearSingularWarning)
+        warnings.simplefilter("ignore")
         if question.way == "graph" and question.problem not in FURTHER:
             found = [_answer(lambda c=case: questions.ask_graph(mechanism, c, question, question.ordering))
                      for case in shown]  # fmt: skip
