@@ -1,0 +1,1 @@
+"""Mechanisms that once broke something, as data: see ``case``."""
