@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 SMALL_ANGLE = 1e-8  # below it the series of log and exp are exact in double precision
 
 LARGEST_TURN = 8.0  # rad of one motion whose exponential is had of symbols
+_BASIS_ROUNDING = 1e-13  # of unit vectors: entries so close to 0 or 1 are that
+_LEAST_PIVOT = 0.1  # of orthonormal rows that are brought to echelon form
 _TERMS = 9  # of a series whose x is at most 1: the next is below rounding
 
 
@@ -98,6 +100,48 @@ def left_inverse(S: Floats) -> Floats:
     read[..., ~turns, :3] = -of_slides @ S[..., 3:, turns] @ of_turns
     read[..., ~turns, 3:] = of_slides
     return read
+
+
+def constraint_directions(S: Floats) -> Floats:
+    """An orthonormal basis C (6, 6 - k) of the directions a joint with subspace S constrains, S^T C = 0.
+
+    Turns and slides apart, whatever the unit of length; only screws constrain a turn together with a slide.
+    """
+    (turning, no_turn), (sliding, no_slide) = (_range_and_rest(part) for part in (S[:3], S[3:]))
+    _, values, right = np.linalg.svd(np.hstack([S[:3].T @ turning, S[3:].T @ sliding]))
+    screws = right[len(values) :].T
+    C = np.zeros((6, no_turn.shape[1] + no_slide.shape[1] + screws.shape[1]))
+    C[:3, : no_turn.shape[1]] = no_turn
+    C[3:, no_turn.shape[1] : C.shape[1] - screws.shape[1]] = no_slide
+    C[:, C.shape[1] - screws.shape[1] :] = np.vstack(
+        [turning @ screws[: turning.shape[1]], sliding @ screws[turning.shape[1] :]]
+    )
+    whole = np.round(C)
+    return np.where(np.abs(C - whole) < _BASIS_ROUNDING, whole, C)
+
+
+def _range_and_rest(vectors: Floats) -> tuple[Floats, Floats]:
+    """Orthonormal bases of what columns span and of what they do not, shapes (3, r) and (3, 3 - r)."""
+    left, values, _ = np.linalg.svd(vectors)
+    rank = int((values > _BASIS_ROUNDING * values.max(initial=0.0)).sum())
+    return left[:, :rank], left[:, rank:]
+
+
+def echelon_rows(rows: Floats) -> Floats:
+    """Rows that span the same space in reduced echelon form: with the most ones and zeros, shape as given."""
+    reduced, done = np.array(rows), 0
+    for column in range(reduced.shape[1]):
+        if done == len(reduced):
+            break
+        best = done + int(np.argmax(np.abs(reduced[done:, column])))
+        if abs(reduced[best, column]) > _LEAST_PIVOT:
+            reduced[[done, best]] = reduced[[best, done]]
+            reduced[done] /= reduced[done, column]
+            others = np.arange(len(reduced)) != done
+            reduced[others] -= np.outer(reduced[others, column], reduced[done])
+            done += 1
+    whole = np.round(reduced)
+    return np.where(np.abs(reduced - whole) < _BASIS_ROUNDING, whole, reduced)
 
 
 def bracket(V: Array, W: Array) -> Array:

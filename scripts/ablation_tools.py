@@ -200,10 +200,6 @@ def _not_hollow(original: Any) -> Any:
     return property(lambda self: np.zeros_like(original.fget(self)))
 
 
-def _unpolished(_: Any) -> Any:
-    return lambda self, x: self._values(x)
-
-
 def _unimproved(_: Any) -> Any:
     return lambda rows, x, nearer: rows.missed(x.vector())
 
@@ -445,12 +441,6 @@ def _tools() -> Iterator[Tool]:
     yield Tool("all yardsticks", "the six exceptions of the proof's yardstick together", together, of_kernels)
     graph: tuple[tuple[str, str, Off, Callable[[Task], bool]], ...] = (
         (
-            "without_faint_closure",
-            "motions that loops hold by less than 1e-6 are let go",
-            Off("solve.loops.faint:without_faint_closure", nothing, lambda result, *_: result is not None),
-            of_closed_graphs,
-        ),
-        (
             "moves_little",
             "trees in which a joint moves next to nothing are solved in aba",
             Off("solve.singularity:moves_little", returning(False), some),
@@ -461,30 +451,6 @@ def _tools() -> Iterator[Tool]:
             "elimination that grows much is looked at for joints without inertia",
             Off("solve.singularity:check_determined", nothing, always),
             of_graphs,
-        ),
-        (
-            "ties",
-            "internal wrenches are pulled towards zero",
-            Off("solve.loops.layers:TIE_WEIGHT", constant(1e-300)),
-            of_closed_graphs,
-        ),
-        (
-            "lighter ties",
-            "ties a hundred times lighter where loops hardly hold a motion",
-            Off("solve.loops.physics:_by_lighter_ties", first, changed),
-            of_closed_graphs,
-        ),
-        (
-            "polish",
-            "steps that judge each row of closed mechanisms by its own terms",
-            Off("solve.loops.layers:LayeredSystem._polished", _unpolished, always),
-            of_closed_graphs,
-        ),
-        (
-            "conjugate gradients",
-            "steps towards the physics of closed mechanisms",
-            Off("solve.loops.layers:MAX_PHYSICS_STEPS", constant(0)),
-            of_closed_graphs,
         ),
         (
             "units of graphs",
@@ -505,9 +471,9 @@ def _tools() -> Iterator[Tool]:
             of_graphs,
         ),
         (
-            "look at closure",
-            "closed answers with free wrenches are looked at for singular closure",
-            Off("solve.loops.closed:_look_at_closure", nothing, always),
+            "usual rows",
+            "rows of closure that are independent elsewhere are tried first",
+            Off("motion.independence:_usual_rows", nothing, always),
             of_closed_graphs,
         ),
         (
@@ -556,7 +522,7 @@ def _tools() -> Iterator[Tool]:
         (
             "faintest readings",
             "readings that say 1e-12 of what others do are heard",
-            Off("equations.posterior:FAINTEST", constant(1e-10)),
+            Off("equations.posterior:RANK_ROUNDING", constant(1e-10)),
             of_estimates,
         ),
         (

@@ -42,14 +42,14 @@ def test_a_case_notices():
     """In the ordering natural the graph loses the inertia of a slender body, sees that, and solves again in aba."""
     name = "slender_body_natural_ordering_of_the_graph"
     tasks = [task for task in case_tasks(name, slow=False) if task.route == "graph"]
-    ablation = Ablation(tasks, [TOOLS["moves_little"], TOOLS["lighter ties"]], 1, None)
+    ablation = Ablation(tasks, [TOOLS["moves_little"], TOOLS["usual rows"]], 1, None)
     try:
         ablation.run()
     finally:
         ablation.end()
     assert {found.kinds for found in ablation.usual.values()} == {("right",) * 4}
     assert ablation.rows["moves_little"].names(is_robot=False) == [name]
-    assert ablation.rows["lighter ties"].asked == 0
+    assert ablation.rows["usual rows"].asked == 0
     assert "moves_little" in ablation.table()
 
 

@@ -28,6 +28,7 @@ ROOMS = (
     "checks",
     "storage",
     "memory",
+    "numerics",
     "notebook",
     "model",
     "motion",

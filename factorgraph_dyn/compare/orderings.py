@@ -25,6 +25,7 @@ from factorgraph_dyn.equations.problem import Problem, solved_problem
 from factorgraph_dyn.errors import FactorGraphDynError, OrderingError
 from factorgraph_dyn.model import Mechanism, check_movable
 from factorgraph_dyn.notebook import Rows
+from factorgraph_dyn.numerics.tolerances import SINGULAR
 from factorgraph_dyn.ordering import (
     OFFER,
     ORDERING_NAMES,
@@ -36,9 +37,6 @@ from factorgraph_dyn.ordering import (
 from factorgraph_dyn.ordering.saved import is_saved
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.gtsam_factors import ordering_of_keys, unit_factors
-from factorgraph_dyn.solve.loops.dense import SINGULAR
-from factorgraph_dyn.solve.loops.layers import FORCES
-from factorgraph_dyn.solve.loops.physics import eliminated_graph
 from factorgraph_dyn.solve.scaling import column_units, force_measures, graph_units, scale_graph
 from factorgraph_dyn.spatial import Floats
 
@@ -133,11 +131,11 @@ def _row(
 ) -> dict[str, Any]:
     name = wanted if isinstance(wanted, str) else getattr(wanted, "name", "custom")
     try:
-        ordering = choose_ordering(state.mechanism, eliminated_graph(state.mechanism, graph), wanted)
+        ordering = choose_ordering(state.mechanism, graph, wanted)
         solution = solve_dynamics(state, known, ordering=ordering)
     except FactorGraphDynError as error:
         return {"ordering": name, "note": str(error).split(". ")[0] + "."}
-    eliminated = eliminated_graph(state.mechanism, graph)
+    eliminated = graph
     structure = eliminate_structure(eliminated, [graph.by_name[variable] for variable in ordering])
     values = np.concatenate([solution.values[variable] for variable in graph.variables])
     return {
@@ -197,8 +195,8 @@ def _dense_solution(mechanism: Mechanism, graph: LinearGraph) -> Floats:
     x, _, rank, _ = np.linalg.lstsq(A, b, rcond=1.0 / SINGULAR)
     # Loops leave internal forces free; among all answers take the one with the least forces.
     free = np.linalg.svd(A)[2][rank:].T
-    forces = np.concatenate([np.full(v.size, v.kind in FORCES) for v in graph.variables])
+    forces = np.concatenate([np.full(v.size, v.kind in ("F", "lambda")) for v in graph.variables])
     least = force_measures(mechanism)
-    measured = columns[forces] / np.concatenate([least[v[:2]] for v in graph.variables if v.kind in FORCES])
+    measured = columns[forces] / np.concatenate([least[v[:2]] for v in graph.variables if v.kind in ("F", "lambda")])
     along = np.linalg.lstsq(measured[:, None] * free[forces], measured * x[forces], rcond=None)[0]
     return np.asarray(columns * (x - free @ along))

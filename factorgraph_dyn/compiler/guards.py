@@ -31,7 +31,7 @@ from factorgraph_dyn.equations.known_motion import acceleration_tensor, classica
 from factorgraph_dyn.model import Loop, Mechanism
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.sizes.units import Natural
-from factorgraph_dyn.motion.closure import constant_directions, constraint_directions, coupling_error
+from factorgraph_dyn.motion.closure import constant_directions, coupling_error
 from factorgraph_dyn.motion.kinematics import link_poses, loop_pose
 from factorgraph_dyn.motion.random_states import APART, MOST_MODES
 from factorgraph_dyn.spatial import Array, Floats, cross
@@ -111,7 +111,7 @@ class _Meeting:
         if S is None:
             return _square((slip - here.S @ here.v) / self.own.motion)
         # Directions of a screw have turns and shifts in them: what a loop allows has none of them in these units only.
-        C = constraint_directions(S / self.own.motion[:, None])
+        C = spatial.constraint_directions(S / self.own.motion[:, None])
         seen = (C.T / self.own.motion) @ spatial.inverse_adjoint(self.loop.successor_placement)
         return _square(seen @ slip)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from factorgraph_dyn.checks import check_kind, check_mapping, check_parts, shown
 from factorgraph_dyn.equations import factors
+from factorgraph_dyn.equations.closing import LoopClosure, checked_rows, loop_closures, placed_closure, rows_at
 from factorgraph_dyn.equations.given import Known
 from factorgraph_dyn.equations.linear_graph import Factor, LinearGraph, Value, Variable, make_graph
 from factorgraph_dyn.equations.places import ONE, Places, Plan
@@ -22,6 +23,7 @@ from factorgraph_dyn.equations.wrenches import LINK, check_axes, link_wrenches
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.memory import kept_with_first
 from factorgraph_dyn.model import Joint, Mechanism
+from factorgraph_dyn.motion.independence import Kept
 from factorgraph_dyn.spatial import Array
 
 
@@ -53,6 +55,7 @@ def dynamics_graph(
     classical: bool = False,
     pushes: Pushes | None = None,
     moving: LinkMotion | None = None,
+    closure: Kept | None = None,
 ) -> LinearGraph:
     """The dynamics of a mechanism at a state, given what is known.
 
@@ -65,6 +68,8 @@ def dynamics_graph(
         classical: Let A be the classical accelerations of the links' origins instead of the spatial ones.
         pushes: Variables that push links, and the wrenches of their units in the link's frame, by link name.
         moving: How all links of the tree move, and what that takes, where it is known (``equations/known_motion``).
+        closure: Which rows of closure the graph has (``motion/independence``). By default as many as are independent
+            at a state of numbers; all of them at a state of symbols.
 
     Examples:
         >>> state = fgd.evaluate_state(fgd.robots.pendulum(1), [0.0], [0.0])
@@ -83,10 +88,11 @@ def dynamics_graph(
         _check_shape(wrench, 6, f"The external wrench on {name!r}")
     external = link_wrenches(state.mechanism, state.q, external, check_axes(axes, LINK))
     pushing, is_moving = _checked_pushes(state.mechanism, pushes), moving is not None
+    kept = rows_at(state) if closure is None else checked_rows(state.mechanism, closure)
     if isinstance(state, NumericState) and not (classical or pushing or is_moving) and _is_numeric(known, external):
-        return _planned_graph(state, known, external)
-    numbers = _numbers(state, external, classical, moving)
-    equations = _equations(state.mechanism, numbers, pushing, is_moving)
+        return _planned_graph(state, known, external, kept)
+    numbers = _numbers(state, external, classical, moving, kept)
+    equations = _equations(state.mechanism, numbers, pushing, is_moving, kept)
     return make_graph(equations, _known_values(state.mechanism, known), state.mechanism)
 
 
@@ -162,6 +168,7 @@ class _Numbers(NamedTuple):
         accelerations: What products of velocities add to their children's accelerations, or a known acceleration.
         wrenches: What acts on the children of the tree's joints besides joints.
         losses: What the joints that have losses take from their motors, by name.
+        closures: Of every loop, how its acceleration equations are combined and along what it passes no wrench.
     """
 
     Ad: Sequence[Array] | Array
@@ -169,9 +176,12 @@ class _Numbers(NamedTuple):
     accelerations: Sequence[Array] | Array
     wrenches: Sequence[Array] | Array
     losses: Mapping[str, Array]
+    closures: Sequence[LoopClosure | None]
 
 
-def _numbers(state: State, external: Mapping[str, Array], classical: bool, moving: LinkMotion | None) -> _Numbers:
+def _numbers(
+    state: State, external: Mapping[str, Array], classical: bool, moving: LinkMotion | None, kept: Kept
+) -> _Numbers:
     tree, loops = [*state.joints.values()], [*state.loops.values()]
     if moving is None:
         accelerations = [_acceleration_bias(joint, state, classical) for joint in (*tree, *loops)]
@@ -193,6 +203,7 @@ def _numbers(state: State, external: Mapping[str, Array], classical: bool, movin
         accelerations,
         wrenches,
         _losses(state),
+        loop_closures(state, kept),
     )
 
 
@@ -215,7 +226,7 @@ def _losses(state: State) -> dict[str, Array]:
     return found
 
 
-def _stacked_numbers(state: NumericState, external: Mapping[str, Array]) -> _Numbers:
+def _stacked_numbers(state: NumericState, external: Mapping[str, Array], kept: Kept) -> _Numbers:
     """The same of a state of numbers, in a few operations on stacked arrays."""
     (Ad, S, own, rates, V), loops = state.motion, state.loops.values()
     V = V[1:]
@@ -231,7 +242,7 @@ def _stacked_numbers(state: NumericState, external: Mapping[str, Array]) -> _Num
         Ad = np.concatenate([Ad, [loop.Ad_child_parent for loop in loops]])
         biases = [_acceleration_bias(loop, state, classical=False) for loop in loops]
         S, accelerations = (*S, *[loop.S for loop in loops]), np.concatenate([accelerations, biases])
-    return _Numbers(Ad, S, accelerations, wrenches, _losses(state))
+    return _Numbers(Ad, S, accelerations, wrenches, _losses(state), loop_closures(state, kept))
 
 
 @kept_with_first
@@ -244,11 +255,13 @@ def _is_numeric(known: Known, external: Mapping[str, Array]) -> bool:
     return all(values.dtype != object for values in (known.a, known.tau, *external.values()))
 
 
-def _planned_graph(state: NumericState, known: Known, external: Mapping[str, Array]) -> LinearGraph:
-    mechanism, numbers = state.mechanism, _stacked_numbers(state, external)
-    plan = _plan(mechanism, known.a_mask.tobytes(), known.tau_mask.tobytes())
+def _planned_graph(state: NumericState, known: Known, external: Mapping[str, Array], kept: Kept) -> LinearGraph:
+    mechanism, numbers = state.mechanism, _stacked_numbers(state, external, kept)
+    plan = _plan(mechanism, known.a_mask.tobytes(), known.tau_mask.tobytes(), kept)
     varying = [S.ravel() for S, constant in zip(numbers.S, _subspaces(mechanism), strict=True) if constant is None]
     parts = numbers.Ad, numbers.accelerations, numbers.wrenches
+    closures = zip(mechanism.loops, numbers.closures, strict=True)
+    varying += [part.ravel() for loop, one in closures if one and loop.constant_subspace is None for part in one]
     w = np.concatenate(
         [ONE, *[np.asarray(part).ravel() for part in parts], *varying, *numbers.losses.values(), known.a, known.tau]
     )
@@ -262,21 +275,23 @@ def _subspaces(mechanism: Mechanism) -> tuple[Array | None, ...]:
 
 
 @kept_with_first
-def _plan(mechanism: Mechanism, a_mask: bytes, tau_mask: bytes) -> Plan:
+def _plan(mechanism: Mechanism, a_mask: bytes, tau_mask: bytes, kept: Kept) -> Plan:
     """Where the numbers of a state go in the graph, where these entries of a and tau are known."""
     places, parts = Places(), (*mechanism.topology.outward, *mechanism.loops)
     Ad, accelerations = places.array(len(parts), 6, 6), places.array(len(parts), 6)
     wrenches = places.array(len(mechanism.topology.outward), 6)
     subspaces = zip(parts, _subspaces(mechanism), strict=True)
     S = [places.array(6, part.nv) if constant is None else constant for part, constant in subspaces]
+    closures = [placed_closure(loop, mask, places) for loop, mask in zip(mechanism.loops, kept, strict=False)]
     losses = {joint.name: places.array(joint.nv) for joint in mechanism.movable_joints if not joint.is_lossless}
     a, tau = places.array(mechanism.nv), places.array(mechanism.nv)
     known = Known(a, tau, np.frombuffer(a_mask, dtype=bool), np.frombuffer(tau_mask, dtype=bool))
-    equations = _equations(mechanism, _Numbers(Ad, S, accelerations, wrenches, losses), {}, is_moving=False)
+    numbers = _Numbers(Ad, S, accelerations, wrenches, losses, closures)
+    equations = _equations(mechanism, numbers, {}, is_moving=False, kept=kept)
     return Plan(make_graph(equations, _known_values(mechanism, known), mechanism))
 
 
-def _equations(mechanism: Mechanism, numbers: _Numbers, pushes: Pushes, is_moving: bool) -> list[Factor]:
+def _equations(mechanism: Mechanism, numbers: _Numbers, pushes: Pushes, is_moving: bool, kept: Kept) -> list[Factor]:
     """All equations; with ``is_moving`` the accelerations of the tree's links are known."""
     tree = [(joint.name, joint.parent, joint.child) for joint in mechanism.topology.outward]
     loops = [(loop.name, loop.predecessor, loop.successor) for loop in mechanism.loops]
@@ -284,6 +299,15 @@ def _equations(mechanism: Mechanism, numbers: _Numbers, pushes: Pushes, is_movin
     known = joints[: len(tree)] if is_moving else []
     equations = [factors.known_acceleration_factor(name, child, A) for (name, _, child), _, _, A in known]
     equations += [factors.acceleration_factor(*ends, Ad, S, bias) for ends, Ad, S, bias in joints[len(known) :]]
+    redundant = [
+        factors.redundant_factor(factors.wrench(loop.name), closure.dropped)
+        for loop, closure in zip(mechanism.loops, numbers.closures, strict=True)
+        if closure is not None
+    ]
+    equations[len(tree) :] = [
+        whole if closure is None else factors.loop_acceleration_factor(whole, closure.kept)
+        for whole, closure in zip(equations[len(tree) :], numbers.closures, strict=True)
+    ]
     joints_in, joints_out = defaultdict(list), defaultdict(list)
     for (name, parent, child), Ad, _, _ in joints:
         joints_in[child].append(name)
@@ -293,7 +317,12 @@ def _equations(mechanism: Mechanism, numbers: _Numbers, pushes: Pushes, is_movin
         equations.append(factors.wrench_factor(link, G, joints_in[link], joints_out[link], bias, pushes.get(link, ())))
     S_of = {name: S for (name, _, _), _, S, _ in joints}
     equations += _torques(mechanism, S_of, numbers.losses)
-    return equations + [factors.coupling_factor(c.name, c.joint, c.source, c.ratio) for c in mechanism.couplings]
+    for coupling, (is_kept,) in zip(mechanism.couplings, kept[len(mechanism.loops) :], strict=True):
+        if is_kept:
+            equations.append(factors.coupling_factor(coupling.name, coupling.joint, coupling.source, coupling.ratio))
+        else:
+            redundant.append(factors.redundant_factor(factors.coupling_force(coupling.name), np.eye(1)))
+    return equations + redundant
 
 
 def _torques(mechanism: Mechanism, S: Mapping[str, Array], losses: Mapping[str, Array]) -> list[Factor]:

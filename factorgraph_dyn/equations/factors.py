@@ -4,6 +4,7 @@ p parent, c child, i link, j joint. A loop joint is a joint: predecessor p, succ
 
     velocity      V_c = Ad_cp V_p + S_j v_j
     acceleration  A_c = Ad_cp A_p + S_j a_j + ad(V_c) S_j v_j + dS_j v_j
+    redundant     D^T F_j = 0, of a loop whose closure along D follows from that of others
     wrench        sum over joints into i of F_j  -  sum over joints out of i of Ad_ci^T F_j  +  F_ext
                      = G_i A_i - ad(V_i)^T G_i V_i
     torque        tau_j = S_j^T F_j + armature a_j + damping v_j + stiffness (q_j - rest_j) + friction
@@ -99,6 +100,18 @@ def acceleration_factor(
     if S.shape[1]:
         blocks.append((joint_acceleration(joint, S.shape[1]), -S))
     return Factor("acceleration", joint, tuple(blocks), bias)
+
+
+def loop_acceleration_factor(whole: Factor, kept: Array) -> Factor:
+    """Those combinations of a loop's acceleration equations that are independent of other loops', shape (rows, 6)."""
+    blocks = tuple((variable, kept @ block) for variable, block in whole.blocks)
+    return Factor(whole.kind, whole.owner, blocks, kept @ whole.rhs)
+
+
+def redundant_factor(force: Variable, dropped: Array) -> Factor:
+    """No force along what a loop or coupling constrains and others do, too; it would move nothing."""
+    # D^T F = 0
+    return Factor("redundant", force.owner, ((force, dropped),), np.zeros(len(dropped)))
 
 
 def acceleration_bias(V_child: Array, own: Array) -> Array:

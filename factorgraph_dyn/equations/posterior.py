@@ -28,10 +28,10 @@ import numpy.typing as npt
 
 from factorgraph_dyn.equations.given import Mask
 from factorgraph_dyn.errors import InputError
+from factorgraph_dyn.numerics.tolerances import RANK_ROUNDING
 from factorgraph_dyn.spatial import Floats, stacked
 
 INDEPENDENT = 1e-10  # part of a row that others do not say, below which it says nothing new
-FAINTEST = 1e-12  # the same of rows with noise: a reading of next to nothing moves the mean of what is vague
 HARDLY_VAGUER = 32.0  # by which chosen rows may say less for their standard deviations, for the sake of digits
 CONTRADICTED = 1e-8  # of its terms, by which exact rows may miss each other
 UNTESTED = 1e-9  # of a noise, that others must tell for it to be tested
@@ -82,7 +82,7 @@ def joined(parts: Sequence[Evidence], k: int) -> Evidence:
 
 def nothing(s: Floats, tolerance: float) -> Floats:
     """Parts of rows that say nothing: loops tolerate that much of exact ones, while noise makes little of a little."""
-    return np.where(s > 0, min(tolerance, FAINTEST), tolerance)
+    return np.where(s > 0, min(tolerance, RANK_ROUNDING), tolerance)
 
 
 class Basis:

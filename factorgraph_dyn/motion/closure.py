@@ -33,11 +33,10 @@ from factorgraph_dyn.model.parts import Coupling, Joint, Loop
 from factorgraph_dyn.model.sizes.units import measured, natural_rate
 from factorgraph_dyn.motion.gaps import Gap
 from factorgraph_dyn.motion.kinematics import joint_motion
+from factorgraph_dyn.numerics.tolerances import RANK_ROUNDING, RANK_TOLERANCE
 from factorgraph_dyn.spatial import Array, Floats
 
-RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
-FAINTEST = 1e-12  # the same up to which one is rounding: between both, closure holds a motion by next to nothing
-COUPLED_TOLERANCE = 1e-14  # the same of couplings, which are independent by their structure
+COUPLED_TOLERANCE = 1e-14  # the same share of couplings, which are independent by their structure
 UNSEEN_SHARE = 1e-13  # of a joint's motion: what a loop sees of it below is none
 REST = 1e-3  # of the rate at which a mechanism falls over: what is slower is at rest, up to rounding
 
@@ -53,7 +52,9 @@ def group_tolerance(mechanism: Mechanism, group: Group) -> float:
     return COUPLED_TOLERANCE if is_tree_of_couplings else rank_tolerance(mechanism)
 
 
-def faint_values(values: Floats, tolerance: float, rounding: float = FAINTEST) -> tuple[Floats, npt.NDArray[np.intp]]:
+def faint_values(
+    values: Floats, tolerance: float, rounding: float = RANK_ROUNDING
+) -> tuple[Floats, npt.NDArray[np.intp]]:
     """Singular values of closure as shares, levers being of order one in own units, and which of them are faint."""
     shares = values / max(values.max(initial=0.0), 1.0)
     return shares, np.flatnonzero((shares > rounding) & (shares <= tolerance))
@@ -316,19 +317,11 @@ def _undetermined(
 # ---- one loop, one coupling
 
 
-def constraint_directions(S: Floats) -> Floats:
-    """An orthonormal basis C (6, 6 - k) of the directions a joint with subspace S constrains, in any units of S."""
-    left, values, _ = np.linalg.svd(S / np.linalg.norm(S, axis=0))
-    rank = int((values > RANK_TOLERANCE).sum())
-    C = left[:, rank:]
-    whole = np.round(C)
-    return np.where(np.abs(C - whole) < UNSEEN_SHARE, whole, C)
-
-
 @kept_with_first
 def constant_directions(loop: Loop) -> Floats | None:
     """The directions that a loop constrains; None where they vary, as a universal joint's do."""
-    return None if loop.constant_subspace is None else constraint_directions(loop.constant_subspace)
+    S = loop.constant_subspace
+    return None if S is None else np.asarray(loop.type.constrained(loop.axes, S))
 
 
 def coupling_error(mechanism: Mechanism, coupling: Coupling, q: Array) -> Array:
@@ -381,7 +374,7 @@ class Motions:
         T_best = loop.type.pose(loop.axes, loop.pitch, q_best)
         C = constant_directions(loop)
         if C is None:
-            C = constraint_directions(loop.type.subspace(loop.axes, loop.pitch, T_best))
+            C = loop.type.constrained(loop.axes, loop.type.subspace(loop.axes, loop.pitch, T_best))
         error = spatial.logarithm(spatial.inverse_pose(T_best) @ T_frame_child)
         seen = C.T @ J
         seen[np.abs(seen) <= UNSEEN_SHARE * np.abs(J).max(axis=0, initial=0.0)] = (

@@ -84,7 +84,7 @@ def report_data(
     layout = make_layout(make_subject(mechanism, problem, given))
     number = {name: index for index, name in enumerate(layout.nodes)}
     chosen = _orderings(layout, orderings)
-    # As they were asked for: a closed mechanism is solved with ties, and kernels take halves of variables.
+    # As they were asked for: kernels take halves of variables.
     wanted = list(orderings) if orderings is not None else [ordering.name for ordering in chosen]
     arrows: dict[str, Any] = {}
     shown = [_ordering_data(layout, ordering, number, arrows) for ordering in chosen]

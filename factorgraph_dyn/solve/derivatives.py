@@ -30,13 +30,13 @@ from factorgraph_dyn.equations.quantities import check_output, split_derivative,
 from factorgraph_dyn.errors import InputError
 from factorgraph_dyn.model import Mechanism, check_mechanism
 from factorgraph_dyn.motion import masses
+from factorgraph_dyn.motion.independence import independent_rows
 from factorgraph_dyn.motion.kinematics import place_jacobian, place_pose
 from factorgraph_dyn.motion.masses import moving_bodies
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve.dual import changes_of, duals
 from factorgraph_dyn.solve.dynamics import Wrenches, forward_dynamics, inverse_dynamics
 from factorgraph_dyn.solve.elimination import eliminate
-from factorgraph_dyn.solve.loops.physics import closed_responses
 from factorgraph_dyn.solve.scaling import graph_units
 from factorgraph_dyn.solve.solution import Solution
 from factorgraph_dyn.spatial import Array, Floats, inverse_adjoint
@@ -248,7 +248,8 @@ class _Varied:
         other = np.zeros(len(self.values))
         a, tau = (values, other) if self.given == "a" else (other, values)
         wrenches = {link: self._units(f"wrench[{link}]", wrench) for link, wrench in self.wrenches.items()}
-        graph = dynamics_graph(self.state, Known(a, tau, *masks), wrenches)
+        kept = independent_rows(solution.state.mechanism, solution.state.q).kept
+        graph = dynamics_graph(self.state, Known(a, tau, *masks), wrenches, closure=kept)
         return [self._row(factor) for factor in graph.factors]
 
     def _row(self, factor: Factor) -> Floats:
@@ -262,8 +263,6 @@ class _Varied:
         """The changes of all variables."""
         solution, mechanism = self.solution, self.solution.state.mechanism
         graph = solution.graph
-        if mechanism.is_closed_kind:
-            return closed_responses(solution.state, graph, solution.ordering, self.rows)
         column = Variable(_DIRECTIONS, mechanism.name, self._count)
         factors = tuple(
             Factor(factor.kind, factor.owner, (*factor.blocks, (column, -row)), np.zeros(factor.rows))

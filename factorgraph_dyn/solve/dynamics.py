@@ -25,8 +25,7 @@ from factorgraph_dyn.motion.questions import Axes
 from factorgraph_dyn.ordering import OrderingLike, choose_ordering
 from factorgraph_dyn.solve import singularity
 from factorgraph_dyn.solve.elimination import check_method, solve_graph
-from factorgraph_dyn.solve.loops.closed import solve_closed
-from factorgraph_dyn.solve.loops.physics import InternalWrenches, LoopOptions
+from factorgraph_dyn.solve.loops.closed import InternalWrenches, LoopOptions, solve_closed
 from factorgraph_dyn.solve.loops.singularity import contradiction
 from factorgraph_dyn.solve.missing_motors import warn_of_missing_motors
 from factorgraph_dyn.solve.objectives import Objective, as_objectives
@@ -201,10 +200,10 @@ def solve_dynamics(
     mechanism = state.mechanism
     placed = given.check_wrenches(mechanism, external_wrenches)
     external = link_wrenches(mechanism, state.q, placed, check_axes(axes))
-    graph = dynamics_graph(state, known, external, axes=LINK)
     if mechanism.is_closed_kind or options.objectives:
         check_method(method)
-        return solve_closed(state, known, graph, ordering, external, options)
+        return solve_closed(state, known, ordering, external, options)
+    graph = dynamics_graph(state, known, external, axes=LINK)
     chosen = choose_ordering(mechanism, graph, ordering)
     try:
         usual, units = usual_acceleration(mechanism, state.v), graph_units(mechanism)

@@ -28,7 +28,7 @@ from factorgraph_dyn.equations import LinearGraph, Variable, check_graph
 from factorgraph_dyn.errors import OrderingError, SingularSystemError
 from factorgraph_dyn.ordering import Ordering, Structure, eliminate_structure
 from factorgraph_dyn.solve.gtsam_factors import ordering_of_keys, unit_factors
-from factorgraph_dyn.solve.rows import Missed, Rows
+from factorgraph_dyn.solve.rows import QUIET, Missed, Quiet, Rows
 from factorgraph_dyn.solve.scaling import NO_UNITS, GraphUnits
 from factorgraph_dyn.solve.template import FactorTemplate, filled_template
 from factorgraph_dyn.spatial import Floats
@@ -208,6 +208,7 @@ def solve_graph(
     method: str = "sequential",
     units: GraphUnits = NO_UNITS,
     usual: float = 0.0,
+    quiet: Quiet = QUIET,
 ) -> SolvedGraph:
     """The values of all variables.
 
@@ -217,6 +218,7 @@ def solve_graph(
         method: "sequential" (one variable at a time) or "multifrontal" (clique by clique).
         units: Units in which the rows and variables are of order one, powers of two.
         usual: Motion in these units beside which rounding is nothing, where nothing moves but by rounding.
+        quiet: What rows in which nothing happens are measured by.
 
     Raises:
         SingularSystemError: Some variable has too few equations; the caller knows best how to say why.
@@ -231,7 +233,7 @@ def solve_graph(
     values = {variable: stacked[entries] for variable, entries in template.places}
     residual, worst = refined.share, refined.worst
     if not residual <= GOOD_FIT:
-        residual, worst = template.rows.backward_error(refined, usual=usual)
+        residual, worst = template.rows.backward_error(refined, quiet, usual)
     kept = None if net is None else BayesNet(net, graph, ordering, template.units)
     return SolvedGraph(values, residual, worst, growth if math.isfinite(growth) else np.inf, kept)
 

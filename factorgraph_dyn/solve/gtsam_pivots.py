@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.errors import InputError
-from factorgraph_dyn.motion.closure import FAINTEST, RANK_TOLERANCE
+from factorgraph_dyn.numerics.tolerances import RANK_ROUNDING, RANK_TOLERANCE
 from factorgraph_dyn.spatial import Floats
 
 GTSAM_NOTHING = 1e-9  # up to which GTSAM takes an entry of an exact row for nothing
@@ -121,7 +121,7 @@ def _without_first(rows: Rows, end: int, natural: Natural) -> Rows:
         R = R[int((~later).sum()) :]
         return Rows(rows.columns[later], R[:, later], np.ones(len(R)), rows.owners[: len(R)])
     unit, kept, most = natural.units[rows.columns], [none], min(rows.entries.shape)
-    rounding = FAINTEST * float(np.abs(rows.whitened * unit).max(initial=0.0))
+    rounding = RANK_ROUNDING * float(np.abs(rows.whitened * unit).max(initial=0.0))
     for k, column in enumerate(rows.columns):
         if most == 0:
             break
@@ -144,7 +144,7 @@ def _exact_pivot(rows: Rows, k: int, unit: float) -> tuple[Rows, Rows]:
     sizes = np.where(rows.exact, np.abs(rows.entries[:, k]), 0.0)
     best = int(sizes.argmax())
     is_seen = bool(sizes[best] > GTSAM_NOTHING)
-    if is_seen != bool(sizes[best] * unit > (FAINTEST if is_seen else RANK_TOLERANCE)):
+    if is_seen != bool(sizes[best] * unit > (RANK_ROUNDING if is_seen else RANK_TOLERANCE)):
         raise _misjudged(rows, best, k, unit)
     if not is_seen:
         return rows.some([]), rows

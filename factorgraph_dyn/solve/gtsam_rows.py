@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable
-from factorgraph_dyn.motion.closure import FAINTEST, rank_tolerance
+from factorgraph_dyn.motion.closure import rank_tolerance
+from factorgraph_dyn.numerics.tolerances import RANK_ROUNDING
 from factorgraph_dyn.ordering.general import colamd
 from factorgraph_dyn.solve.gtsam_pivots import Natural, Rows, check_pivots
 from factorgraph_dyn.solve.scaling import NO_UNITS, graph_units, variable_units
@@ -109,7 +110,7 @@ def _lost(graph: LinearGraph, scaled: Sequence[WeighedRows]) -> float:
     The equations of a tree never repeat each other, so that none is left over; loops do, up to what they are open.
     """
     if graph.mechanism is None:
-        return FAINTEST
+        return RANK_ROUNDING
     if graph.mechanism.is_closed_kind or any(f.kind == "sensor" and exact.any() for f, exact in scaled):
         return rank_tolerance(graph.mechanism)
-    return 0.0 if sum(int(exact.sum()) for _, exact in scaled) <= graph.columns else FAINTEST
+    return 0.0 if sum(int(exact.sum()) for _, exact in scaled) <= graph.columns else RANK_ROUNDING

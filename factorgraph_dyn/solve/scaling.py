@@ -56,7 +56,18 @@ class GraphUnits:
     def of_equation(self, factor: Factor) -> Floats:
         """The units of a factor's rows, shape (rows,)."""
         units = self.equations.get((factor.kind, factor.owner))
-        return np.ones(factor.rows) if units is None else units
+        if units is not None and len(units) == factor.rows:
+            return units
+        return self._of_combined(factor)
+
+    def _of_combined(self, factor: Factor) -> Floats:
+        """The units of rows that combine equations of a loop, from what they do to its first unknown."""
+        if not factor.blocks or factor.blocks[0][0][:2] not in self.variables:
+            return np.ones(factor.rows)
+        variable, block = factor.blocks[0]
+        sizes = self.variables[variable[:2]]
+        units = np.abs(block * (sizes if len(sizes) == variable.size else sizes[:1])).max(axis=1)
+        return np.asarray(np.exp2(np.round(np.log2(np.where(units > 0, units, 1.0)))))
 
 
 NO_UNITS = GraphUnits()

@@ -36,7 +36,7 @@ from factorgraph_dyn.motion.kinematics import integrate
 from factorgraph_dyn.motion.unmodelled import MotionWatch
 from factorgraph_dyn.ordering import OrderingLike
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
-from factorgraph_dyn.solve.loops.physics import LoopOptions
+from factorgraph_dyn.solve.loops.closed import LoopOptions
 from factorgraph_dyn.solve.trajectory import Trajectory, recorded
 from factorgraph_dyn.spatial import Floats
 

@@ -47,12 +47,15 @@ class FactorTemplate:
         self._kept: list[Any] = [factors.at(index) for index in range(factors.size())]  # the views live in them
         entries: list[tuple[Floats, Floats]] = []  # where the entries of each factor go, and come from
         self._rhs: list[tuple[Floats, Floats]] = []
-        entry = row = 0
-        for made in self._kept:
+        self._places_of_rows: list[slice] = []
+        entry, ends = 0, np.cumsum([factor.rows for factor in graph.factors]).tolist()
+        held = [end for factor, end in zip(graph.factors, ends, strict=True) if factor.blocks]
+        for made, end in zip(self._kept, held, strict=True):
             A, b = made.getA().T, made.getb()
             entries.append((A, self.rows.entries[entry : entry + A.size].reshape(A.shape)))
-            self._rhs.append((b, self.rows.rhs[row : row + b.size]))
-            entry, row = entry + A.size, row + b.size
+            self._rhs.append((b, self.rows.rhs[end - b.size : end]))
+            entry += A.size
+            self._places_of_rows.append(slice(end - b.size, end))
         self._everything = [*entries, *self._rhs]
         self._write()
 
@@ -63,10 +66,8 @@ class FactorTemplate:
 
     def push(self, rhs: Floats) -> gtsam.GaussianFactorGraph:
         """The factors with other right-hand sides; ``rows`` keeps its own."""
-        start = 0
-        for b, _ in self._rhs:
-            b[...] = rhs[start : start + b.size]
-            start += b.size
+        for (b, _), rows in zip(self._rhs, self._places_of_rows, strict=True):
+            b[...] = rhs[rows]
         return self.factors
 
     def _write(self) -> None:
@@ -88,7 +89,9 @@ def filled_template(graph: LinearGraph, units: GraphUnits, make: Make) -> Factor
     templates = _TEMPLATES.by_structure
     template = templates.get(structure)
     if template is None:
-        template = templates[structure] = FactorTemplate(graph, units, make(graph))
+        # GTSAM does not eliminate equations of which all is known, as of a coupling in inverse dynamics.
+        unknown = LinearGraph(graph.variables, tuple(factor for factor in graph.factors if factor.blocks))
+        template = templates[structure] = FactorTemplate(graph, units, make(unknown))
         if len(templates) > MOST_TEMPLATES:
             templates.popitem(last=False)
         return template

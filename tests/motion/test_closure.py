@@ -11,8 +11,8 @@ from factorgraph_dyn.model.joint_kinds import KINDS, axes_of
 from factorgraph_dyn.model.loop_groups import loop_groups
 from factorgraph_dyn.model.placements import translation
 from factorgraph_dyn.motion import closure
-from factorgraph_dyn.motion.closure import RANK_TOLERANCE
 from factorgraph_dyn.motion.kinematics import integrate
+from factorgraph_dyn.numerics.tolerances import RANK_TOLERANCE
 from tests.mechanisms import random_planar, random_spatial, single_loop
 from tests.oracles.closed import rate_by_differences
 
@@ -100,7 +100,7 @@ def test_every_loop_kind_constrains_what_its_joint_does(kind):
 def test_what_a_loop_constrains_is_the_same_in_any_unit_of_length(kind, length):
     loop = single_loop(kind).loops[0]
     S = loop.type.subspace(loop.axes, loop.pitch, np.eye(4)) / np.array([1.0] * 3 + [length] * 3)[:, None]
-    C = closure.constraint_directions(S)
+    C = spatial.constraint_directions(S)
     assert C.shape[1] == 6 - loop.nv
     np.testing.assert_allclose(C.T @ (S / np.linalg.norm(S, axis=0)), 0.0, atol=1e-12)
 
@@ -189,7 +189,7 @@ def test_the_misfit_of_a_pose_tells_what_the_joint_forbids(kind):
     axes = axes_of(KINDS[kind], rng.normal(size=(2 if kind == "universal" else 1, 3)))
     T = joint_kind.pose(axes, 0.3, joint_kind.random(rng))
     np.testing.assert_allclose(joint_kind.misfit(axes, T), 0.0, atol=1e-14)
-    forbidden = closure.constraint_directions(joint_kind.subspace(axes, 0.3, T))
+    forbidden = spatial.constraint_directions(joint_kind.subspace(axes, 0.3, T))
     if kind == "helical":  # not looked at along the axis
         forbidden = forbidden[:, np.abs(forbidden.T @ np.concatenate([axes[0], -axes[0]])) < 1e-9]
     for direction in forbidden.T:

@@ -32,6 +32,14 @@ class Universal(JointKind):
         S[:3, 1] = axes[1]
         return S
 
+    def constrained(self, axes: Floats, S: Array) -> Array:
+        """Turning about the normal of both axes, between which the angle stays, and all slides."""
+        normal = spatial.cross(S[:3, 0], S[:3, 1])
+        C = np.zeros((6, 4), dtype=normal.dtype)
+        C[:3, 0] = normal / np.linalg.norm(np.cross(axes[0], axes[1]))
+        C[3:, 1:] = np.eye(3)
+        return C
+
     def subspace_rate(self, S: Array, v: Array) -> Array | None:
         """The first axis turns backwards about the second, as the child sees it."""
         # d(R^T s_1)/dt = (R^T s_1) x omega_relative = (S_1 x S_2) v_2

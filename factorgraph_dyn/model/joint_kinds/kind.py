@@ -67,6 +67,10 @@ class JointKind:
         """The motion subspace S in the child's frame, shape (6, nv)."""
         raise NotImplementedError
 
+    def constrained(self, axes: Floats, S: Array) -> Array:
+        """A basis C of the directions that the joint constrains, S^T C = 0, in the child's frame, shape (6, 6 - nv)."""
+        return spatial.constraint_directions(S)
+
     def subspace_rate(self, S: Array, v: Array) -> Array | None:
         """The product dS/dt v, shape (6,), or None where S is constant."""
         return None

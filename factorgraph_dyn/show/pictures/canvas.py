@@ -25,6 +25,7 @@ PALE = {
 }  # fmt: skip
 FACTOR_COLOUR = {
     "acceleration": "#2f6fb3", "wrench": "#2e8b57", "torque": "#7d4fa3", "coupling": "#8a6d1f",
+    "redundant": "#9a9a9a",
 }  # fmt: skip
 # Fonts with Chinese, Japanese and Korean letters, as Linux, Windows and macOS have them.
 OTHER_SCRIPTS = (

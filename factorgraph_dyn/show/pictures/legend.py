@@ -15,7 +15,13 @@ Mark = tuple[str, dict[str, Any]]
 ROW_INCHES = 0.22
 LETTER_INCHES = 0.056  # of a letter at the size used
 SAMPLE_INCHES = 0.45  # of a sample and the gaps beside it
-EQUATIONS = {"acceleration": "acceleration", "wrench": "wrench balance", "torque": "torque", "coupling": "coupling"}
+EQUATIONS = {
+    "acceleration": "acceleration",
+    "wrench": "wrench balance",
+    "torque": "torque",
+    "coupling": "coupling",
+    "redundant": "redundant closure",
+}
 
 
 def kind_marks(kinds: Iterable[str]) -> list[Mark]:

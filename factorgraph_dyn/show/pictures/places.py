@@ -21,6 +21,7 @@ from factorgraph_dyn.show.plots.curves import Point
 # One unit is half a column: joints stand on odd, links on even multiples of it.
 RADIUS = 0.34
 ROW = {"a": 0.0, "A": -1.15, "F": -2.4, "torque": -3.15, "tau": -3.9, "lambda": -5.0, "coupling": 1.6}
+FROM_FORCE = 0.6  # of a force and the equation that it is about alone
 STRIP_HEIGHT = 5.7
 COUPLED_STRIP_HEIGHT = 7.6  # a coupling's force stands below, its equation above the strip
 LONGEST_LINE = 12  # links of a chain that stand in one line
@@ -69,6 +70,9 @@ class Places:
         if kind == "coupling":
             x, y = self.coupling[owner]
             return x, y + ROW["coupling"]
+        if kind == "redundant":
+            x, y = self.of("lambda" if owner in self.coupling else "F", owner)
+            return x + FROM_FORCE, y
         x, y = self.joint[owner]
         return x, y + ROW["torque" if kind == "torque" else "A"]
 

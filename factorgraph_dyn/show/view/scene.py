@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from factorgraph_dyn import spatial
 from factorgraph_dyn.model import Joint, Link, Loop, Mechanism
-from factorgraph_dyn.motion.closure import constraint_directions
 from factorgraph_dyn.spatial import Floats
 
 _THIN = 0.02  # least radius of an ellipsoid in parts of its largest, so that rods can be seen
@@ -110,7 +110,7 @@ def _loop(loop: Loop, number: dict[str, int]) -> dict[str, Any]:
         "T_successor": _rows(loop.successor_placement),
         "axes": loop.axes.tolist() if loop.type.axis_count else [],
         # Motions that a loop allows make a group, but for two crossing axes: the angle between these is kept.
-        "directions": None if S is None else constraint_directions(S).T.tolist(),
+        "directions": None if S is None else spatial.constraint_directions(S).T.tolist(),
     }
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from factorgraph_dyn.equations import Factor, Known, LinearGraph, State, Variable, dynamics_graph, velocity_graph
 from factorgraph_dyn.equations.dynamics_graph import Pushes
 from factorgraph_dyn.equations.wrenches import LINK
+from factorgraph_dyn.motion.independence import all_rows
 from factorgraph_dyn.ordering import Ordering
 from factorgraph_dyn.solve.elimination import eliminate
 from factorgraph_dyn.solve.scaling import GraphUnits, graph_units
@@ -93,7 +94,9 @@ class FreeForm:
 def dynamics_form(state: State, pushes: Pushes, external: Mapping[str, Array]) -> FreeForm:
     """The accelerations, torques and wrenches of a mechanism of which nothing is known."""
     mechanism = state.mechanism
-    graph = dynamics_graph(state, Known.nothing(mechanism.nv), external, axes=LINK, pushes=pushes)
+    graph = dynamics_graph(
+        state, Known.nothing(mechanism.nv), external, axes=LINK, pushes=pushes, closure=all_rows(mechanism)
+    )
     outward = mechanism.topology.outward
     names = [f"tau[{joint.name}]" for joint in outward if joint.nv]
     names += [f"F[{joint.name}]" for joint in outward]

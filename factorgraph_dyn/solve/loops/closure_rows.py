@@ -25,7 +25,8 @@ from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.units import natural, usual_acceleration
 from factorgraph_dyn.motion import closure
 from factorgraph_dyn.motion.closure import rank_tolerance
-from factorgraph_dyn.solve.loops.dense import Decomposed, decomposed
+from factorgraph_dyn.motion.independence import independent_rows
+from factorgraph_dyn.numerics.rank import Decomposed, decomposed
 from factorgraph_dyn.spatial import Floats
 
 CLOSED_ACCELERATION = 1e-8  # how far given accelerations may break a closure, relative to the largest
@@ -86,6 +87,15 @@ class ClosureRows:
         return tuple(sorted(chosen))
 
     @cached_property
+    def kept(self) -> ClosureRows:
+        """The same closure without the rows that follow from others."""
+        kept = np.flatnonzero([row for rows in independent_rows(self.mechanism, self.state.q).kept for row in rows])
+        wrenches: dict[str, Floats] = {link: W[:, kept] for link, W in self.forces.wrenches.items()}
+        forces = Inputs(tuple(self.forces.names[k] for k in kept), self.forces.torques[:, kept], wrenches)
+        names = tuple(self.names[k] for k in kept)
+        return ClosureRows(self.state, names, self.J[kept], self.gamma[kept], self.row_units[kept], forces)
+
+    @cached_property
     def reduced(self) -> ClosureRows:
         """The same closure in combinations of rows that are independent."""
         mix = self.decomposed.range / self.row_units[:, None]
@@ -135,7 +145,7 @@ def closure_rows(state: State) -> ClosureRows:
         loop = state.loops[constraint.name]
         W = spatial.inverse_adjoint(sides[loop.name]).T @ constraint.directions  # wrenches on the successor
         relative = drifts[loop.child] - loop.Ad_child_parent @ drifts[loop.parent]
-        gammas.append(W.T @ (_drift(loop, state) - relative))
+        gammas.append(W.T @ (drift(loop, state) - relative))
         units.append(np.where(constraint.directions[:3].any(axis=0), 1.0, own.length))
         wrenches = {loop.child: W, loop.parent: -loop.Ad_child_parent.T @ W}
         forces.append(Inputs(rows, np.zeros((mechanism.nv, len(rows))), wrenches))
@@ -147,11 +157,11 @@ def bias_accelerations(state: State) -> dict[str, Floats]:
     """The link accelerations J' v that velocities alone cause, without gravity, by link name, shape (6,)."""
     found = {state.mechanism.base: np.zeros(6)}
     for joint in state.joints.values():
-        found[joint.child] = joint.Ad_child_parent @ found[joint.parent] + _drift(joint, state)
+        found[joint.child] = joint.Ad_child_parent @ found[joint.parent] + drift(joint, state)
     return found
 
 
-def _drift(joint: JointState, state: State) -> Floats:
+def drift(joint: JointState, state: State) -> Floats:
     """What a joint or loop adds to its child's acceleration without accelerating itself, ad(V_c) S v + S' v."""
-    drift = spatial.bracket(state.twists[joint.child], joint.S @ joint.v)
-    return np.asarray(drift if joint.S_rate_v is None else drift + joint.S_rate_v)
+    turning = spatial.bracket(state.twists[joint.child], joint.S @ joint.v)
+    return np.asarray(turning if joint.S_rate_v is None else turning + joint.S_rate_v)

@@ -21,12 +21,12 @@ import numpy.typing as npt
 from factorgraph_dyn.equations import Known, State, evaluate_state, given
 from factorgraph_dyn.errors import ClosureError, FactorGraphDynError, InputError, NearSingularWarning
 from factorgraph_dyn.model import Mechanism, check_mechanism
-from factorgraph_dyn.motion.closure import RANK_TOLERANCE
 from factorgraph_dyn.notebook import html_table
+from factorgraph_dyn.numerics.rank import decomposed
+from factorgraph_dyn.numerics.tolerances import RANK_TOLERANCE
 from factorgraph_dyn.solve.dynamics import check_state, solve_dynamics
 from factorgraph_dyn.solve.loops import singularity
 from factorgraph_dyn.solve.loops.closure_rows import closure_rows
-from factorgraph_dyn.solve.loops.dense import decomposed
 from factorgraph_dyn.solve.loops.planar import plane_normal
 from factorgraph_dyn.solve.own_units import own_state
 

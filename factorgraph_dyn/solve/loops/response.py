@@ -18,8 +18,8 @@ import numpy as np
 from factorgraph_dyn.equations import State, evaluate_state
 from factorgraph_dyn.equations.inputs import Inputs, join_inputs, joint_forces
 from factorgraph_dyn.errors import SingularSystemError
+from factorgraph_dyn.numerics.rank import balanced
 from factorgraph_dyn.solve.loops.closure_rows import ClosureRows, closure_rows
-from factorgraph_dyn.solve.loops.dense import balanced
 from factorgraph_dyn.solve.matrices.mass_matrix import bias, mass_matrix_at
 from factorgraph_dyn.solve.matrices.methods import Method
 from factorgraph_dyn.solve.singularity import regular_bodies

@@ -30,10 +30,11 @@ from factorgraph_dyn.errors import (
 from factorgraph_dyn.model import Mechanism
 from factorgraph_dyn.model.sizes.carried import usual_inertia
 from factorgraph_dyn.model.sizes.units import natural
-from factorgraph_dyn.motion.closure import FAINTEST, faint_values, rank_tolerance
+from factorgraph_dyn.motion.closure import faint_values, rank_tolerance
 from factorgraph_dyn.motion.random_states import lost_closures
-from factorgraph_dyn.solve.loops.closure_rows import ClosureRows, closure_rows
-from factorgraph_dyn.solve.loops.dense import SINGULAR, Decomposed, balanced
+from factorgraph_dyn.numerics.rank import Decomposed, balanced
+from factorgraph_dyn.numerics.tolerances import SINGULAR
+from factorgraph_dyn.solve.loops.closure_rows import closure_rows
 from factorgraph_dyn.solve.matrices.mass_matrix import bias, mass_matrix
 from factorgraph_dyn.solve.own_units import own_known, own_state, own_wrenches
 from factorgraph_dyn.spatial import Floats
@@ -77,7 +78,7 @@ def kkt(state: State, known: Known, external: Mapping[str, Floats] | None = None
     """The dense system of a problem, in the mechanism's own units."""
     known, external = own_known(state, known), own_wrenches(state, external)
     state = own_state(state)
-    mechanism, rows = state.mechanism, closure_rows(state)
+    mechanism, rows = state.mechanism, closure_rows(state).kept
     J, M = rows.J, mass_matrix(mechanism, state.q)
     pushes = Inputs(("external",), np.zeros((mechanism.nv, 1)), {link: F[:, None] for link, F in external.items()})
     h = bias(mechanism, state.q, state.v) - joint_forces(state, pushes)[:, 0]
@@ -202,13 +203,6 @@ def warn_of_bent_closure(state: State) -> bool:
         stacklevel=8,
     )
     return True
-
-
-def faint_rows(mechanism: Mechanism, rows: ClosureRows) -> tuple[Floats, Floats]:
-    """Combinations of rows of closure, in own units, that hold a motion faintly, and that hold none; as columns."""
-    left, values, _ = np.linalg.svd(rows.own_J)
-    shares, faint = faint_values(values, rank_tolerance(mechanism))
-    return left[:, faint], left[:, int((shares > FAINTEST).sum()) :]
 
 
 def warn_of_faint_closure(state: State) -> bool:

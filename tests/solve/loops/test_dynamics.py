@@ -7,6 +7,7 @@ import pytest
 
 import factorgraph_dyn as fgd
 from factorgraph_dyn.model.sizes.units import natural
+from factorgraph_dyn.motion.independence import all_rows
 from tests.mechanisms import random_planar, random_spatial, single_loop
 from tests.oracles.closed import DenseOracle, free_entries, null_space, pinocchio_accelerations, relative
 
@@ -99,7 +100,7 @@ def test_what_is_not_unique_is_named_and_of_least_norm(name):
     mechanism = build(name)
     q, v, tau = sample(mechanism, 0)
     solution = fgd.forward_dynamics(mechanism, q, v, tau)
-    graph = solution.graph
+    graph = fgd.dynamics_graph(solution.state, fgd.Known.forward(tau), closure=all_rows(mechanism))
     assert solution.not_unique == free_entries(graph)
     A, b = graph.dense()
     lengths = np.linalg.norm(A, axis=0)

@@ -1,0 +1,1 @@
+"""Numerical linear algebra that decides: rank, null space, independent rows, condition."""
