@@ -1,5 +1,6 @@
 """The documents: code runs and prints what they say, links lead somewhere, every public name is told."""
 
+import ast
 import os
 import re
 import subprocess
@@ -80,6 +81,21 @@ def test_the_readme_is_short():
     assert all(len(line) <= 300 or line.startswith("<img") for line in text.splitlines())
     tables = re.findall(r"^\|(.*)\|$", text, re.MULTILINE)
     assert all(row.count("|") < 7 for row in tables)
+
+
+def test_tests_that_the_table_of_numerical_cases_names_are_there():
+    defined: dict[str, set[str]] = {}
+    where = ""
+    for line in (pages.DOCS / "contribute" / "numerics.md").read_text().splitlines():
+        if not line.startswith("| "):
+            continue
+        for path, name in re.findall(r"`([\w/.]*)::(\w+)`", line.rsplit(" | ", 1)[1]):
+            where = path or where
+            if where not in defined:
+                tree = ast.walk(ast.parse((pages.ROOT / where).read_text()))
+                defined[where] = {node.name for node in tree if isinstance(node, ast.FunctionDef)}
+            assert name in defined[where], f"{where}::{name}"
+    assert len(defined) > 20
 
 
 def test_environment_variables_are_listed():
