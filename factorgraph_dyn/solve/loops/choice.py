@@ -67,9 +67,9 @@ class Choice:
         """Bring soft equations as close as possible, by what is left."""
         if not rows or not self._count:
             return
-        e, E = self._aim(rows)
+        e, E, sizes = self._aim(rows)
         left = np.eye(self._count) if self._left is None else self._left
-        z, rest = _least_squares(E @ left, e)
+        z, rest = _least_squares(_without_rounding(E @ left, sizes), e)
         self._move(left @ z)
         self._left = left @ rest
 
@@ -78,7 +78,7 @@ class Choice:
         if self._left is not None:
             N = np.vstack([np.zeros((0, self._count)), *(self._scaled(x) for x, _ in self._forces())])
             f = stacked(value / self._measure(x) for x, value in self._forces())
-            z, _ = _least_squares(N @ self._left, -f)
+            z, _ = _least_squares(_without_rounding(N @ self._left, np.ones(len(N))), -f)
             self._move(self._left @ z)
             return
         for place, columns in zip(self._places, self._groups, strict=True):
@@ -104,8 +104,9 @@ class Choice:
         _, sizes, right = np.linalg.svd(N)
         turning = int((sizes > MOVED).sum())
         pushes, rest = held @ right[:turning].T, held @ right[turning:].T
-        e, E = self._aim(rows)
-        follow = np.eye(len(e)) - E @ rest @ np.linalg.pinv(E @ rest, rcond=AIMED)
+        e, E, sizes_of_rows = self._aim(rows)
+        answer = _without_rounding(E @ rest, sizes_of_rows)
+        follow = np.eye(len(e)) - answer @ np.linalg.pinv(answer, rcond=AIMED)
         names = [x.owner for x in sought for _ in range(x.size)]
         t = force_limits.choose_within(
             tau, N @ right[:turning].T, -follow @ e, follow @ E @ pushes, lower / units, upper / units, names, units
@@ -168,13 +169,18 @@ class Choice:
                 found[:, place] += columns[variable]
         return found
 
-    def _aim(self, rows: Sequence[Factor]) -> tuple[Floats, Floats]:
-        """What soft equations miss, and how their left sides follow the freedoms."""
+    def _aim(self, rows: Sequence[Factor]) -> tuple[Floats, Floats, Floats]:
+        """What soft equations miss, how their left sides follow the freedoms, and how far unit forces move them."""
         E = [np.zeros((0, self._count))]
         E += [
             sum((block @ self._column(x) for x, block in row.blocks), np.zeros((row.rows, self._count))) for row in rows
         ]
-        return stacked(self._misfit(row) for row in rows), np.vstack(E)
+        moved = {x for columns in self._groups for x in columns}
+        sizes = stacked(
+            sum((np.abs(block) @ self._measure(x) for x, block in row.blocks if x in moved), np.zeros(row.rows))
+            for row in rows
+        )
+        return stacked(self._misfit(row) for row in rows), _without_rounding(np.vstack(E), sizes), sizes
 
     def _misfit(self, row: Factor) -> Floats:
         return np.asarray(row.rhs - sum(block @ self.values[x] for x, block in row.blocks))
@@ -187,10 +193,15 @@ class Choice:
                         self.values[variable] = self.values[variable] + column @ z[place]
 
 
+def _without_rounding(matrix: Floats, sizes: Floats) -> Floats:
+    """A matrix whose rows are of some size, with zeros in place of rounding of it."""
+    return np.where(np.abs(matrix) <= AIMED * sizes[:, None], 0.0, matrix)
+
+
 def _least_squares(E: Floats, e: Floats) -> tuple[Floats, Floats]:
     """The shortest z of least |E z - e|, and the null space of E; columns may be of very different size."""
     sizes = np.linalg.norm(E, axis=0)
-    sizes[sizes <= AIMED * sizes.max(initial=0.0)] = 1.0
+    sizes[sizes == 0.0] = 1.0
     rest = null_space(E / sizes, AIMED)
     z = np.linalg.lstsq(E / sizes, e, rcond=AIMED)[0] / sizes
     free, _ = np.linalg.qr(rest / sizes[:, None])

@@ -154,9 +154,10 @@ def _check_dropped_rows(
         if all(mask):
             continue
         here, X = state.loops[loop.name], spatial.inverse_adjoint(loop.successor_placement)
-        C = loop.type.constrained(loop.axes, X @ here.S)[:, ~np.array(mask)]
+        # In own units, in which C has no part along the joint's own acceleration.
+        C = loop.type.constrained(loop.axes, X @ here.S / motion[:, None])[:, ~np.array(mask)]
         missed = X @ (A[loop.successor] - here.Ad_child_parent @ A[loop.predecessor] - drift(here, state))
-        breach = float(np.abs((C.T / motion) @ missed).max())
+        breach = float(np.abs(C.T @ (missed / motion)).max())
         if not breach <= max(rank_tolerance(mechanism), CLOSED_ACCELERATION) * usual:
             error = ResidualError(
                 f"The accelerations break the closure of loop {loop.name!r} by {breach / usual:.2e} of the largest.",

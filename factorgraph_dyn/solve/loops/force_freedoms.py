@@ -122,7 +122,8 @@ def _wrenches(state: State, group: Group, members: Sequence[Constraint], forces:
     for constraint, part, member in zip(members, parts, group.members, strict=True):
         if constraint.directions is None:
             coupling = mechanism.couplings[member - len(mechanism.loops)]
-            found[coupling_force(coupling.name)] = -part / own.v[mechanism.v_slices[coupling.joint]][0]
+            # S^T F = tau + J_c^T lambda, while wrenches of loops come with S^T F = -J^T lambda below.
+            found[coupling_force(coupling.name)] = part / own.v[mechanism.v_slices[coupling.joint]][0]
             continue
         loop, here = mechanism.loops[member], state.loops[constraint.name]
         X = spatial.inverse_adjoint(loop.successor_placement)
