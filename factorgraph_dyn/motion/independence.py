@@ -25,7 +25,7 @@ from factorgraph_dyn.model.mechanism import Mechanism
 from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion.closure import Constraint, constraints, group_jacobian, group_tolerance, row_weights
 from factorgraph_dyn.motion.random_states import random_closed_state
-from factorgraph_dyn.numerics.rank import Mask, chosen_rows, singular_shares
+from factorgraph_dyn.numerics.rank import Mask, chosen_rows, rank, singular_shares
 from factorgraph_dyn.numerics.tolerances import RANK_ROUNDING
 from factorgraph_dyn.spatial import Floats
 
@@ -65,12 +65,12 @@ def independent_rows(mechanism: Mechanism, q: Floats) -> Independence:
     for group in loop_groups(mechanism):
         J = weighed_jacobian(found, group)
         shares = singular_shares(J)
-        rank = int((shares > group_tolerance(mechanism, group)).sum())
-        is_weak |= bool((shares[rank:] > RANK_ROUNDING).any())
+        count = int((shares > group_tolerance(mechanism, group)).sum())
+        is_weak |= bool((shares[count:] > RANK_ROUNDING).any())
         before = None if usual is None else rows_of_group(usual, group)
-        is_fewer |= before is not None and rank < int(before.sum())
-        if before is None or not _is_good(J, before, shares[:rank]):
-            before = chosen_rows(J, rank)
+        is_fewer |= before is not None and count < int(before.sum())
+        if before is None or not _is_good(J, before, shares[:count]):
+            before = chosen_rows(J, count)
         kept |= _by_member(found, group, before)
     return Independence(tuple(kept[member] for member in sorted(kept)), is_fewer, is_weak, found)
 
@@ -98,8 +98,7 @@ def _usual_rows(mechanism: Mechanism) -> Kept | None:
     kept: dict[int, tuple[bool, ...]] = {}
     for group in loop_groups(mechanism):
         J = weighed_jacobian(found, group)
-        rank = int((singular_shares(J) > group_tolerance(mechanism, group)).sum())
-        kept |= _by_member(found, group, chosen_rows(J, rank))
+        kept |= _by_member(found, group, chosen_rows(J, rank(J, group_tolerance(mechanism, group))))
     return tuple(kept[member] for member in sorted(kept))
 
 

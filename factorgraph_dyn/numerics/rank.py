@@ -62,6 +62,11 @@ def singular_shares(matrix: Floats) -> Floats:
     return np.asarray(values / max(values.max(initial=0.0), 1.0))
 
 
+def rank(matrix: Floats, tolerance: float) -> int:
+    """The number of singular values above a share of the largest, or of one, where all are smaller."""
+    return int((singular_shares(matrix) > tolerance).sum())
+
+
 def chosen_rows(matrix: Floats, count: int) -> Mask:
     """As many rows as the matrix has rank, one after the other that which is longest beside those before."""
     rest, mask = np.array(matrix), np.zeros(len(matrix), dtype=bool)

@@ -9,9 +9,11 @@ one small problem for each group of loops where no aim before it ties groups tog
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from factorgraph_dyn.equations import Factor, LinearGraph, Variable
 from factorgraph_dyn.model import Mechanism
@@ -41,8 +43,12 @@ class Choice:
         ends = np.cumsum([freedom.size for freedom in some]).tolist()
         self._places = [slice(end - freedom.size, end) for end, freedom in zip(ends, some, strict=True)]
         self._count = ends[-1] if ends else 0
+        self._groups_of: dict[Variable, list[tuple[slice, Columns]]] = defaultdict(list)
+        for place, columns in zip(self._places, self._groups, strict=True):
+            for variable in columns:
+                self._groups_of[variable].append((place, columns))
         self._left: Floats | None = None  # what aims have left, as columns; None where that is all
-        self._held: Floats | None = None  # the same of hard aims alone
+        self._left_by_hard_aims: Floats | None = None  # the same of hard aims alone
 
     @property
     def torques(self) -> list[Variable]:
@@ -55,7 +61,7 @@ class Choice:
     def satisfy(self, rows: Sequence[Factor]) -> str | None:
         """Meet equations; the owner of one that cannot be met."""
         self.minimise(rows)
-        self._held = self._left
+        self._left_by_hard_aims = self._left
         scale = max((float(np.abs(v / self._measure(x)).max(initial=0.0)) for x, v in self._forces()), default=0.0)
         for row in rows:
             size = max(float(np.abs(block * self._measure(x)).max(initial=0.0)) for x, block in row.blocks)
@@ -99,11 +105,11 @@ class Choice:
         tau = stacked(self.values[x] for x in sought) / units
         if not force_limits.violated(tau, lower / units, upper / units):
             return
-        held = np.eye(self._count) if self._held is None else self._held
-        N = np.vstack([np.zeros((0, self._count)), *(self._scaled(x) for x in sought)]) @ held
+        left = np.eye(self._count) if self._left_by_hard_aims is None else self._left_by_hard_aims
+        N = np.vstack([np.zeros((0, self._count)), *(self._scaled(x) for x in sought)]) @ left
         _, sizes, right = np.linalg.svd(N)
         turning = int((sizes > MOVED).sum())
-        pushes, rest = held @ right[:turning].T, held @ right[turning:].T
+        pushes, rest = left @ right[:turning].T, left @ right[turning:].T
         e, E, sizes_of_rows = self._aim(rows)
         answer = _without_rounding(E @ rest, sizes_of_rows)
         follow = np.eye(len(e)) - answer @ np.linalg.pinv(answer, rcond=AIMED)
@@ -122,24 +128,25 @@ class Choice:
         """Entries of wrenches that what is left moves, by variable name, in the order of the graph."""
         found: dict[str, tuple[int, ...]] = {}
         for variable, _ in self._forces():
-            scaled = self._scaled(variable)
-            moved = np.flatnonzero(
-                np.linalg.norm(scaled if self._left is None else scaled @ self._left, axis=1) > MOVED
-            )
+            moved = self._moved_entries(variable)
             if len(moved):
-                found[str(variable)] = tuple(int(i) for i in moved)
+                found[str(variable)] = tuple(moved.tolist())
         return found
 
     def free_torques(self) -> list[str]:
         """Joints whose sought torques what is left moves."""
-        found = []
-        for variable in self.torques:
-            scaled = self._scaled(variable)
-            if (np.linalg.norm(scaled if self._left is None else scaled @ self._left, axis=1) > MOVED).any():
-                found.append(variable.owner)
-        return found
+        return [variable.owner for variable in self.torques if len(self._moved_entries(variable))]
 
     # ---- parts
+
+    def _moved_entries(self, variable: Variable) -> npt.NDArray[np.intp]:
+        """Entries of a force that what is left moves."""
+        if self._left is not None:
+            moved = self._scaled(variable) @ self._left
+        else:  # those of its own groups, so that the work is linear in the number of groups
+            own = [columns[variable] for _, columns in self._groups_of.get(variable, ())]
+            moved = np.hstack([np.zeros((variable.size, 0)), *own]) / self._measure(variable)[:, None]
+        return np.flatnonzero(np.linalg.norm(moved, axis=1) > MOVED)
 
     def _forces(self) -> list[tuple[Variable, Floats]]:
         """The wrenches and coupling forces that force freedoms move, in the order of the graph."""
@@ -164,9 +171,8 @@ class Choice:
 
     def _column(self, variable: Variable) -> Floats:
         found = np.zeros((variable.size, self._count))
-        for place, columns in zip(self._places, self._groups, strict=True):
-            if variable in columns:
-                found[:, place] += columns[variable]
+        for place, columns in self._groups_of.get(variable, ()):
+            found[:, place] += columns[variable]
         return found
 
     def _aim(self, rows: Sequence[Factor]) -> tuple[Floats, Floats, Floats]:

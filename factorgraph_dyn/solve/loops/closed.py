@@ -195,10 +195,12 @@ def _check_unique(
         )
     if free or (size <= DENSE_LIMIT and not growth < SUSPICIOUS_GROWTH):
         singularity.check(state, known, external, torques_chosen=bool(options.objectives))
-    told = rows.is_fewer and singularity.warn_of_lost_closure(state)
-    told = told or (rows.is_weak and singularity.warn_of_faint_closure(state))
+    is_warned = rows.is_fewer and singularity.warn_of_lost_closure(state)
+    is_warned = is_warned or (rows.is_weak and singularity.warn_of_faint_closure(state))
     regular = _regular_choices(mechanism)
-    if not told and size <= DENSE_LIMIT and rows.kept not in regular and not singularity.warn_of_bent_closure(state):
+    if is_warned or size > DENSE_LIMIT or rows.kept in regular:
+        return
+    if not singularity.warn_of_bent_closure(state):
         regular.add(rows.kept)
 
 

@@ -30,7 +30,7 @@ from factorgraph_dyn.model.loop_groups import Group, loop_groups, loop_paths
 from factorgraph_dyn.model.sizes.units import measured
 from factorgraph_dyn.motion.closure import Constraint, group_tolerance, row_weights
 from factorgraph_dyn.motion.independence import Independence, rows_of_group, weighed_jacobian
-from factorgraph_dyn.numerics.rank import Mask, chosen_rows, null_space, singular_shares
+from factorgraph_dyn.numerics.rank import Mask, chosen_rows, null_space, rank
 from factorgraph_dyn.numerics.tolerances import RANK_ROUNDING, RANK_TOLERANCE
 from factorgraph_dyn.spatial import Floats
 
@@ -79,7 +79,7 @@ def _of_group(state: State, group: Group, found: Sequence[Constraint], sought: M
     entries, J = group.entries[is_sought], weighed_jacobian(found, group)
     # Motors that drive independent motions keep their torques; the others are surplus.
     motions = null_space(J[is_kept], group_tolerance(state.mechanism, group))[is_sought]
-    driven = chosen_rows(motions, int((singular_shares(motions) > RANK_ROUNDING).sum()))
+    driven = chosen_rows(motions, rank(motions, RANK_ROUNDING))
     # Rows that hold a motion by next to nothing pass on no force: their forces are not among the freedoms.
     balance = np.hstack([np.eye(len(group.entries))[:, is_sought], J.T])
     N = _torques_first(null_space(balance, RANK_ROUNDING), len(entries))
